@@ -4,7 +4,8 @@
 //! through: topic `t` holds the numbers `t.first .. t.first + t.partitions`. Assignors, plans and checks work on numbers;
 //! names come back at the edges ([`Group::by_name`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// The most partitions that a group may have in all. A bound on what hostile metadata or a mistyped file can make us
 /// allocate; a hundred times the largest cluster that Kafka supports per broker set is out of reach below it.
@@ -98,7 +99,7 @@ impl Member {
 /// or no partitions are not part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
-    topics: Vec<Topic>,
+    topics: Arc<[Topic]>,
     members: Vec<Member>,
 }
 
@@ -128,7 +129,7 @@ impl Group {
             return Err(GroupError::DuplicateMember(a.member_id.clone()));
         }
 
-        let wanted: std::collections::BTreeSet<&str> =
+        let wanted: BTreeSet<&str> =
             subscriptions.iter().flat_map(|m| m.subscription.topics.iter().map(String::as_str)).collect();
         let mut topics = Vec::new();
         let mut first: u32 = 0;
@@ -143,7 +144,7 @@ impl Group {
 
         let index: HashMap<String, u32> = (0..).zip(&topics).map(|(i, t)| (t.name.clone(), i)).collect();
         let members = subscriptions.into_iter().map(|m| member(m, &index, &topics)).collect();
-        let mut group = Self { topics, members };
+        let mut group = Self { topics: topics.into(), members };
         group.resolve_claims();
         Ok(group)
     }
@@ -151,6 +152,16 @@ impl Group {
     /// The topics, ordered by name.
     pub fn topics(&self) -> &[Topic] {
         &self.topics
+    }
+
+    /// The topics, to hold on to.
+    pub(crate) fn shared_topics(&self) -> Arc<[Topic]> {
+        Arc::clone(&self.topics)
+    }
+
+    /// A group of these topics and of members that are already numbered; the caller vouches for the nouns' promises.
+    pub(crate) fn of_parts(topics: Arc<[Topic]>, members: Vec<Member>) -> Self {
+        Self { topics, members }
     }
 
     /// The members, ordered by the bytes of their id.
@@ -177,7 +188,7 @@ impl Group {
         sorted.sort_unstable();
         let mut rest = sorted.as_slice();
         let mut named = Vec::new();
-        for topic in &self.topics {
+        for topic in self.topics.iter() {
             let (mine, after) = rest.split_at(rest.partition_point(|&p| p < topic.numbers().end));
             rest = after;
             if !mine.is_empty() {
@@ -206,11 +217,11 @@ impl Group {
         for member in &mut group.members {
             member.owned.clear();
         }
-        for topic in (0u32..).zip(&self.topics) {
-            for partition in topic.1.numbers() {
+        for (index, topic) in (0u32..).zip(self.topics.iter()) {
+            for partition in topic.numbers() {
                 let Some(&Some(owner)) = owner.get(partition as usize) else { continue };
                 let Some(member) = group.members.get_mut(owner as usize) else { continue };
-                if member.topics.binary_search(&topic.0).is_ok() {
+                if member.topics.binary_search(&index).is_ok() {
                     member.owned.push(partition);
                 }
             }
@@ -248,7 +259,7 @@ impl Group {
             return;
         }
         let claims = self.claims();
-        for (topic_index, topic) in (0u32..).zip(&self.topics) {
+        for (topic_index, topic) in (0u32..).zip(self.topics.iter()) {
             for partition in topic.numbers() {
                 let Some(&Some(claim)) = claims.get(partition as usize) else { continue };
                 let Some(member) = self.members.get_mut(claim.member as usize) else { continue };

@@ -3,15 +3,24 @@
 #![deny(missing_docs)]
 
 mod assignor;
+mod breaker;
+pub mod builtin;
 mod cause;
+mod fallback;
 mod group;
+mod last_plan;
+mod names;
 mod plan;
+mod plugin;
 
 pub use assignor::{
     Assignor, Cancellation, Context, Interest, NoServices, Node, Protocol, Services, Unavailable,
 };
+pub use builtin::Builtin;
 pub use cause::{CallError, Cause, LoadError};
+pub use fallback::{Decision, Event, Fallback, FallbackPolicy, Observer, Outcome, Strategy};
 pub use group::{
     Group, GroupError, MAX_PARTITIONS, Member, MemberSubscription, Subscription, Topic, TopicPartitions,
 };
 pub use plan::{Assignment, Completeness, Plan, Violation, assert_safe, check, withhold};
+pub use plugin::{Component, Limits, Plugin, Runtime, RuntimeOptions};

@@ -1,0 +1,453 @@
+//! A strategy that never fails: asks the one that was configured, checks its plan, and lets a native one decide where that
+//! failed.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::breaker::Breaker;
+use crate::builtin::Builtin;
+use crate::cause::{CallError, Cause, LoadError};
+use crate::group::{Group, TopicPartitions};
+use crate::last_plan::LastPlan;
+use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
+use crate::plugin::{Plugin, Runtime};
+
+/// What decides when a strategy fails (`assignor.fallback`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fallback {
+    /// Everyone keeps what they validly own, the rest goes to the least loaded; after three failures in a row, range.
+    #[default]
+    Keep,
+    /// Range, at once.
+    Range,
+    /// Everyone keeps what they validly own, the rest is left unassigned, loudly: for those who must not process a
+    /// partition in the wrong place.
+    Hold,
+}
+
+impl Fallback {
+    /// The fallback of that name, as configured.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Keep, Self::Range, Self::Hold].into_iter().find(|fallback| fallback.name() == name)
+    }
+
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => crate::builtin::KEEP,
+            Self::Range => crate::builtin::RANGE,
+            Self::Hold => "hold",
+        }
+    }
+}
+
+/// What happens when a strategy fails, once or again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FallbackPolicy {
+    /// Which native strategy decides.
+    pub fallback: Fallback,
+    /// After how many failures in a row the strategy is not asked for a while. 3.
+    pub bench_after: u32,
+    /// For how long at first; each further time twice as long. 30 s.
+    pub bench_pause: Duration,
+    /// For how long at most. 10 min.
+    pub bench_pause_max: Duration,
+}
+
+impl Default for FallbackPolicy {
+    fn default() -> Self {
+        Self {
+            fallback: Fallback::Keep,
+            bench_after: 3,
+            bench_pause: Duration::from_secs(30),
+            bench_pause_max: Duration::from_secs(600),
+        }
+    }
+}
+
+/// After so many failures in a row, keeping in place has gone on long enough: members that came and went meanwhile have
+/// left the group uneven.
+const KEEP_AT_MOST: u32 = 3;
+
+/// Who decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The plugin.
+    Plugin,
+    /// A built-in, as configured.
+    Native,
+    /// A built-in, since what was configured failed.
+    Fallback,
+}
+
+impl Outcome {
+    /// The outcome as programs read it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Plugin => "plugin",
+            Self::Native => "native",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// A checked plan and how it came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The plan: valid, and safe to hand out.
+    pub plan: Plan,
+    /// Who decided.
+    pub outcome: Outcome,
+    /// The name of the strategy that decided.
+    pub decided_by: String,
+    /// Why it was a fallback.
+    pub cause: Option<Cause>,
+    /// Time for all of it, failed attempts included.
+    pub took: Duration,
+    /// How many partitions are held back until another member has given them up.
+    pub withheld: usize,
+}
+
+/// Something about a strategy that an application may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A native strategy decided instead.
+    Fallback {
+        /// The strategy that was configured.
+        strategy: String,
+        /// The one that decided.
+        used: &'static str,
+        /// Why.
+        cause: Cause,
+        /// Failures in a row, this one included.
+        failures: u32,
+    },
+    /// A call failed that has a harmless substitute.
+    CallFailed {
+        /// The strategy.
+        strategy: String,
+        /// The function.
+        call: &'static str,
+        /// Why.
+        cause: CallError,
+    },
+    /// The strategy is not asked for a while.
+    Benched {
+        /// The strategy.
+        strategy: String,
+        /// For how long.
+        pause: Duration,
+        /// Failures in a row.
+        failures: u32,
+    },
+    /// New bytes took the place of the old.
+    Replaced {
+        /// The strategy.
+        strategy: String,
+        /// The new component's digest.
+        digest: String,
+    },
+    /// New bytes were refused; the old ones go on.
+    ReplaceFailed {
+        /// The strategy.
+        strategy: String,
+        /// Why.
+        cause: LoadError,
+    },
+}
+
+/// Is told of events, on the thread on which they happen. Must return soon.
+pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// A strategy of a consumer: what was configured, with a native one behind it. A handle: clones are the same strategy, so
+/// that one can be given to a consumer and another used to [`replace`](Self::replace) it.
+#[derive(Clone)]
+pub struct Strategy(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    protocols: Vec<Protocol>,
+    policy: FallbackPolicy,
+    observer: Observer,
+    state: Mutex<State>,
+}
+
+struct State {
+    source: Source,
+    breaker: Breaker,
+    last: LastPlan,
+}
+
+/// What was configured.
+enum Source {
+    Native(Box<dyn Assignor>),
+    Plugin(Box<Plugin>),
+    /// A plugin that could not be loaded. It keeps its place in the group under the name it was configured with.
+    Degraded {
+        runtime: Runtime,
+        config: std::collections::BTreeMap<String, String>,
+        cause: LoadError,
+    },
+}
+
+impl std::fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Strategy").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+impl Strategy {
+    /// A native strategy. Its plans are checked like any other's.
+    pub fn native(assignor: Box<dyn Assignor>, observer: Observer) -> Self {
+        let (name, protocols) = (assignor.name().to_owned(), assignor.protocols().to_vec());
+        Self::new(name, protocols, Source::Native(assignor), FallbackPolicy::default(), observer)
+    }
+
+    /// A plugin with a native fallback.
+    pub fn plugin(plugin: Plugin, policy: FallbackPolicy, observer: Observer) -> Self {
+        let (name, protocols) = (plugin.name().to_owned(), plugin.protocols().to_vec());
+        Self::new(name, protocols, Source::Plugin(Box::new(plugin)), policy, observer)
+    }
+
+    /// In place of a plugin that could not be loaded: falls back in each call, until [`replace`](Self::replace) brings a good
+    /// one.
+    pub fn degraded(
+        runtime: &Runtime,
+        name: &str,
+        protocols: &[Protocol],
+        config: std::collections::BTreeMap<String, String>,
+        cause: LoadError,
+        policy: FallbackPolicy,
+        observer: Observer,
+    ) -> Self {
+        let source = Source::Degraded { runtime: runtime.clone(), config, cause };
+        Self::new(name.to_owned(), protocols.to_vec(), source, policy, observer)
+    }
+
+    fn new(
+        name: String,
+        protocols: Vec<Protocol>,
+        source: Source,
+        policy: FallbackPolicy,
+        observer: Observer,
+    ) -> Self {
+        let breaker = Breaker::new(policy.bench_after, policy.bench_pause, policy.bench_pause_max);
+        let state = Mutex::new(State { source, breaker, last: LastPlan::default() });
+        Self(Arc::new(Inner { name, protocols, policy, observer, state }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name under which the group agrees on it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The digest of the component in use; `None` for a built-in, or where none could be loaded.
+    pub fn digest(&self) -> Option<String> {
+        match &self.lock().source {
+            Source::Plugin(plugin) => Some(plugin.component().digest().to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Splits the group's partitions: asks, checks, falls back, withholds. Always gives a valid and safe plan.
+    pub fn decide(&self, cx: &Context, group: &Group) -> Decision {
+        let started = Instant::now();
+        let mut state = self.lock();
+        let (mut plan, outcome, decided_by, mut cause) = match state.attempt(cx, group) {
+            Ok((plan, outcome)) => {
+                state.breaker.succeeded();
+                (plan, outcome, self.0.name.clone(), None)
+            }
+            Err(cause) => {
+                let (plan, used) = self.fall_back(&mut state, cx, group, &cause);
+                (plan, Outcome::Fallback, used.to_owned(), Some(cause))
+            }
+        };
+        let mut withheld = withhold(group, &mut plan);
+        if let Err(violation) = assert_safe(group, &plan) {
+            // Ours to mend, yet nobody's partition may get two owners: what is validly owned is safe.
+            tracing::error!(strategy = self.0.name, "{violation}; holding everything in place");
+            plan = Builtin::hold(group);
+            withheld += withhold(group, &mut plan);
+            cause = Some(violation.into());
+        }
+        state.last.remember(group, &plan);
+        Decision { plan, outcome, decided_by, cause, took: started.elapsed(), withheld }
+    }
+
+    fn fall_back(
+        &self,
+        state: &mut State,
+        cx: &Context,
+        group: &Group,
+        cause: &Cause,
+    ) -> (Plan, &'static str) {
+        let failures = match cause {
+            // The caller gave up; the strategy is not to blame.
+            Cause::Call(CallError::Cancelled) => state.breaker.failures(),
+            // It answered, and said no.
+            Cause::Call(CallError::Declined(_)) | Cause::Benched { .. } | Cause::Load(_) => {
+                state.breaker.failures()
+            }
+            cause => {
+                if let Some(pause) = state.breaker.failed(cx.now_ms, cause) {
+                    let failures = state.breaker.failures();
+                    tracing::warn!(strategy = self.0.name, failures, ?pause, "the strategy is benched");
+                    self.tell(Event::Benched { strategy: self.0.name.clone(), pause, failures });
+                }
+                state.breaker.failures()
+            }
+        };
+        let group = group.without_user_data();
+        let group = state.last.as_owned(&group).unwrap_or(group);
+        let native = match self.0.policy.fallback {
+            Fallback::Keep if failures < KEEP_AT_MOST => Some(Builtin::keep()),
+            Fallback::Keep | Fallback::Range => Some(Builtin::range()),
+            Fallback::Hold => None,
+        };
+        let (plan, used) = match native {
+            Some(native) => (native.plan(&group), native.name()),
+            None => {
+                let plan = Builtin::hold(&group);
+                let assigned: usize = plan.assignments.iter().map(|a| a.partitions.len()).sum();
+                let unassigned = group.partitions() as usize - assigned;
+                if unassigned > 0 {
+                    tracing::error!(
+                        strategy = self.0.name,
+                        unassigned,
+                        "partitions stay unassigned, as assignor.fallback=hold wants it"
+                    );
+                }
+                (plan, Fallback::Hold.name())
+            }
+        };
+        debug_assert_eq!(check(&group, &plan, Completeness::Partial), Ok(()));
+        tracing::warn!(
+            strategy = self.0.name,
+            code = cause.code(),
+            failures,
+            "{used} decides instead: {cause}"
+        );
+        self.tell(Event::Fallback { strategy: self.0.name.clone(), used, cause: cause.clone(), failures });
+        (plan, used)
+    }
+
+    /// Puts other bytes in the place of a running plugin. They are verified, compiled and probed first, while the old ones
+    /// go on; name and protocols must be the same. The new instance is told the last assignment.
+    ///
+    /// # Errors
+    /// If the new bytes can't be used. The old ones then go on.
+    pub fn replace(&self, bytes: &[u8]) -> Result<(), LoadError> {
+        let replaced = self.try_replace(bytes);
+        let strategy = self.0.name.clone();
+        match &replaced {
+            Ok(digest) => {
+                tracing::info!(strategy, digest, "the strategy is replaced");
+                self.tell(Event::Replaced { strategy, digest: digest.clone() });
+            }
+            Err(cause) => {
+                tracing::warn!(strategy, code = cause.code(), "the strategy is not replaced: {cause}");
+                self.tell(Event::ReplaceFailed { strategy, cause: cause.clone() });
+            }
+        }
+        replaced.map(|_| ())
+    }
+
+    fn try_replace(&self, bytes: &[u8]) -> Result<String, LoadError> {
+        let runtime = match &self.lock().source {
+            Source::Native(_) => return Err(LoadError::ReservedName(self.0.name.clone())),
+            Source::Plugin(plugin) => plugin.component().runtime().clone(),
+            Source::Degraded { runtime, .. } => runtime.clone(),
+        };
+        // Compiling takes long: not under the lock.
+        let component = runtime.compile(bytes)?;
+        let mut state = self.lock();
+        let new = match &state.source {
+            Source::Native(_) => return Err(LoadError::ReservedName(self.0.name.clone())),
+            Source::Plugin(old) => old.successor(&component)?,
+            Source::Degraded { config, .. } => {
+                let new = Plugin::new(&component, config.clone())?;
+                new.take_place(&self.0.name, &self.0.protocols)?;
+                new
+            }
+        };
+        state.source = Source::Plugin(Box::new(new));
+        state.breaker.reset();
+        Ok(component.digest().to_owned())
+    }
+
+    fn tell(&self, event: Event) {
+        (self.0.observer)(&event);
+    }
+
+    fn failed(&self, call: &'static str, cause: CallError) {
+        tracing::warn!(strategy = self.0.name, code = cause.code(), "{call} failed: {cause}");
+        self.tell(Event::CallFailed { strategy: self.0.name.clone(), call, cause });
+    }
+}
+
+impl State {
+    fn attempt(&mut self, cx: &Context, group: &Group) -> Result<(Plan, Outcome), Cause> {
+        self.breaker.check(cx.now_ms)?;
+        let (plan, outcome) = match &mut self.source {
+            Source::Native(native) => (native.assign(cx, group)?, Outcome::Native),
+            Source::Plugin(plugin) => (plugin.assign(cx, group)?, Outcome::Plugin),
+            Source::Degraded { cause, .. } => return Err(cause.clone().into()),
+        };
+        check(group, &plan, Completeness::Full)?;
+        Ok((plan, outcome))
+    }
+}
+
+impl Assignor for Strategy {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn protocols(&self) -> &[Protocol] {
+        &self.0.protocols
+    }
+
+    fn subscription(&mut self, cx: &Context, topics: &[String]) -> Result<Interest, CallError> {
+        let answer = match &mut self.lock().source {
+            Source::Native(native) => native.subscription(cx, topics),
+            Source::Plugin(plugin) => plugin.subscription(cx, topics),
+            Source::Degraded { .. } => Ok(Interest::all(topics)),
+        };
+        Ok(answer.unwrap_or_else(|cause| {
+            self.failed("subscription", cause);
+            Interest::all(topics)
+        }))
+    }
+
+    fn assign(&mut self, cx: &Context, group: &Group) -> Result<Plan, CallError> {
+        Ok(self.decide(cx, group).plan)
+    }
+
+    fn on_assignment(
+        &mut self,
+        cx: &Context,
+        partitions: &[TopicPartitions],
+        user_data: Option<&[u8]>,
+        generation: i32,
+    ) -> Result<(), CallError> {
+        let mut state = self.lock();
+        state.last.see(&cx.member_id, partitions);
+        let answer = match &mut state.source {
+            Source::Native(native) => native.on_assignment(cx, partitions, user_data, generation),
+            Source::Plugin(plugin) => plugin.on_assignment(cx, partitions, user_data, generation),
+            Source::Degraded { .. } => Ok(()),
+        };
+        drop(state);
+        if let Err(cause) = answer {
+            self.failed("on-assignment", cause);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Strategies that somebody else wrote: WebAssembly components behind the [`Assignor`] trait.
+//!
+//! What bounds an instance's life: it is made for one consumer and kept between rebalances; a trap, a time-out or a
+//! cancelled call throws it away with its store, and the next call makes a new one, which is told the last assignment.
+
+mod limits;
+mod runtime;
+mod scan;
+mod stack;
+mod store;
+mod ticker;
+mod v0_1;
+mod versions;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::Store;
+
+use self::stack::on_own_stack;
+use self::store::State;
+use self::v0_1::Instance;
+use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::cause::{CallError, LoadError};
+use crate::group::{Group, Topic, TopicPartitions};
+use crate::names;
+use crate::plan::Plan;
+
+pub use limits::Limits;
+pub use runtime::{Component, Runtime, RuntimeOptions};
+
+/// A strategy in a component, for one consumer and its configuration.
+pub struct Plugin {
+    component: Arc<Component>,
+    config: Arc<BTreeMap<String, String>>,
+    name: Arc<str>,
+    protocols: Vec<Protocol>,
+    live: Option<Live>,
+    told: Option<Told>,
+}
+
+struct Live {
+    store: Store<State>,
+    instance: Instance,
+}
+
+/// The last assignment, for instances to come.
+#[derive(Debug, Clone)]
+struct Told {
+    partitions: Vec<TopicPartitions>,
+    user_data: Option<Vec<u8>>,
+    generation: i32,
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugin")
+            .field("name", &self.name)
+            .field("component", &self.component)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Plugin {
+    /// Makes an instance and probes it: its name, its protocols, and a subscription of no topics.
+    ///
+    /// `config` are the strategy's own keys, without their prefix.
+    ///
+    /// # Errors
+    /// If a call of the probe fails, or the name or the protocols can't be used.
+    pub fn new(component: &Arc<Component>, config: BTreeMap<String, String>) -> Result<Self, LoadError> {
+        let mut plugin = Self {
+            component: Arc::clone(component),
+            config: Arc::new(config),
+            name: "".into(),
+            protocols: Vec::new(),
+            live: None,
+            told: None,
+        };
+        let limit = component.runtime().limits().call_time;
+        let cx = Context::default();
+        let name = plugin
+            .call(&cx, limit, None, |live| Ok(Ok(live.instance.name(&mut live.store)?)))
+            .map_err(|cause| LoadError::Probe { call: "name", cause })?;
+        names::check(&name)?;
+        plugin.name = name.into();
+        if let Some(live) = &mut plugin.live {
+            live.store.data_mut().name = Arc::clone(&plugin.name);
+        }
+        plugin.protocols = plugin
+            .call(&cx, limit, None, |live| Ok(Ok(live.instance.protocols(&mut live.store)?)))
+            .map_err(|cause| LoadError::Probe { call: "supported-protocols", cause })?;
+        plugin.protocols.sort_unstable();
+        plugin.protocols.dedup();
+        match plugin.protocols.as_slice() {
+            [] => return Err(LoadError::NoProtocols),
+            [Protocol::Cooperative] => return Err(LoadError::CooperativeOnly),
+            _ => {}
+        }
+        match plugin.subscription(&cx, &[]) {
+            // It may well decline to want nothing.
+            Ok(_) | Err(CallError::Declined(_)) => Ok(plugin),
+            Err(cause) => Err(LoadError::Probe { call: "subscription", cause }),
+        }
+    }
+
+    /// What it is an instance of.
+    pub fn component(&self) -> &Arc<Component> {
+        &self.component
+    }
+
+    /// A plugin of other bytes in this one's place: the same configuration, name and protocols, told the last assignment.
+    ///
+    /// # Errors
+    /// If the new one can't be loaded, or is another strategy. This one is not touched.
+    pub fn successor(&self, component: &Arc<Component>) -> Result<Self, LoadError> {
+        let mut new = Self::new(component, (*self.config).clone())?;
+        new.take_place(&self.name, &self.protocols)?;
+        new.told.clone_from(&self.told);
+        let limit = component.runtime().limits().call_time;
+        // An empty call: making the instance anew tells it the last assignment.
+        new.live = None;
+        new.call(&Context::default(), limit, None, |_| Ok(Ok(())))
+            .map_err(|cause| LoadError::Probe { call: "on-assignment", cause })?;
+        Ok(new)
+    }
+
+    /// Checks that it may stand where a strategy of this name and of these protocols stood.
+    pub(crate) fn take_place(&self, name: &str, protocols: &[Protocol]) -> Result<(), LoadError> {
+        if *self.name != *name {
+            return Err(LoadError::NameMismatch { found: self.name.to_string(), expected: name.into() });
+        }
+        if self.protocols != protocols {
+            return Err(LoadError::ProtocolsChanged {
+                found: names::protocols(&self.protocols),
+                expected: names::protocols(protocols),
+            });
+        }
+        Ok(())
+    }
+
+    /// Runs one call in the kept instance. If that one has run into its memory limit, what it kept may be to blame: once
+    /// more, in a fresh one.
+    fn call<T: Send>(
+        &mut self,
+        cx: &Context,
+        guest_limit: Duration,
+        topics: Option<Arc<[Topic]>>,
+        call: impl Fn(&mut Live) -> wasmtime::Result<Result<T, CallError>> + Send + Sync,
+    ) -> Result<T, CallError> {
+        let kept = self.live.is_some();
+        match self.call_once(cx, guest_limit, topics.clone(), &call) {
+            Err(CallError::Memory { .. }) if kept => self.call_once(cx, guest_limit, topics, &call),
+            outcome => outcome,
+        }
+    }
+
+    fn call_once<T: Send>(
+        &mut self,
+        cx: &Context,
+        guest_limit: Duration,
+        topics: Option<Arc<[Topic]>>,
+        call: &(impl Fn(&mut Live) -> wasmtime::Result<Result<T, CallError>> + Send + Sync),
+    ) -> Result<T, CallError> {
+        if cx.cancellation.is_cancelled() {
+            return Err(CallError::Cancelled);
+        }
+        let limits = self.component.runtime().shared_limits();
+        let _ticking = self.component.runtime().tick();
+        let kept = self.live.take();
+        let this = &*self;
+        let outcome = on_own_stack(limits.stack_bytes, move || {
+            let mut live = kept.map_or_else(|| this.instantiate(cx), Ok)?;
+            store::arm(&mut live.store, cx, guest_limit, topics);
+            match call(&mut live) {
+                Ok(answer) => Ok((answer, live)),
+                // The store goes with the trap: nothing in it can be trusted any more.
+                Err(error) => Err(live.store.data_mut().explain(&error)),
+            }
+        });
+        let (answer, live) = outcome.map_err(CallError::Host)??;
+        self.live = Some(live);
+        answer
+    }
+
+    /// Makes an instance, with the other calls' time limit, and tells it the last assignment.
+    fn instantiate(&self, cx: &Context) -> Result<Live, CallError> {
+        let runtime = self.component.runtime();
+        let limit = runtime.limits().call_time;
+        let mut store = store::new_store(runtime, Arc::clone(&self.name), Arc::clone(&self.config));
+        store::arm(&mut store, cx, limit, None);
+        let instance = Instance::new(self.component.pre(), &mut store)
+            .map_err(|error| store.data_mut().explain(&error))?;
+        let mut live = Live { store, instance };
+        if let Some(told) = &self.told {
+            store::arm(&mut live.store, cx, limit, None);
+            let answer = live.instance.on_assignment(
+                &mut live.store,
+                &told.partitions,
+                told.user_data.as_deref(),
+                told.generation,
+            );
+            match answer {
+                Ok(Ok(())) => {}
+                Ok(Err(declined)) => {
+                    tracing::warn!(strategy = &*self.name, "on-assignment, told again: {declined}");
+                }
+                Err(error) => return Err(live.store.data_mut().explain(&error)),
+            }
+        }
+        Ok(live)
+    }
+}
+
+impl Assignor for Plugin {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn protocols(&self) -> &[Protocol] {
+        &self.protocols
+    }
+
+    fn subscription(&mut self, cx: &Context, topics: &[String]) -> Result<Interest, CallError> {
+        let limit = self.component.runtime().limits().call_time;
+        let mut interest =
+            self.call(cx, limit, None, |live| live.instance.subscription(&mut live.store, topics))?;
+        let given: BTreeSet<&String> = topics.iter().collect();
+        if let Some(unknown) = interest.topics.iter().find(|topic| !given.contains(topic)) {
+            return Err(CallError::UnknownTopic(self.component.runtime().limits().text(unknown)));
+        }
+        interest.topics.sort_unstable();
+        interest.topics.dedup();
+        Ok(interest)
+    }
+
+    fn assign(&mut self, cx: &Context, group: &Group) -> Result<Plan, CallError> {
+        let limit = self.component.runtime().limits().assign_time;
+        self.call(cx, limit, Some(group.shared_topics()), |live| live.instance.assign(&mut live.store, group))
+    }
+
+    fn on_assignment(
+        &mut self,
+        cx: &Context,
+        partitions: &[TopicPartitions],
+        user_data: Option<&[u8]>,
+        generation: i32,
+    ) -> Result<(), CallError> {
+        let limit = self.component.runtime().limits().call_time;
+        // Told first, kept afterwards: an instance made for this very call is told the assignment before, as it happened.
+        let outcome = self.call(cx, limit, None, |live| {
+            live.instance.on_assignment(&mut live.store, partitions, user_data, generation)
+        });
+        self.told = Some(Told {
+            partitions: partitions.to_vec(),
+            user_data: user_data.map(<[u8]>::to_vec),
+            generation,
+        });
+        outcome
+    }
+}

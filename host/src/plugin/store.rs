@@ -1,0 +1,197 @@
+//! What belongs to one instance, and the budgets of its running call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
+
+use super::limits::Limits;
+use super::runtime::Runtime;
+use crate::assignor::Context;
+use crate::cause::CallError;
+use crate::group::Topic;
+
+/// The data of an instance's store.
+pub(super) struct State {
+    pub(super) limits: Arc<Limits>,
+    pub(super) config: Arc<BTreeMap<String, String>>,
+    pub(super) name: Arc<str>,
+    pub(super) cx: Context,
+    /// The topics of the running `assign`; none outside it.
+    pub(super) topics: Option<Arc<[Topic]>>,
+    /// Bytes of log that the running call has written.
+    pub(super) logged: usize,
+    budget: Budget,
+    used: Used,
+}
+
+/// Time and host calls of the running call. Guest time and the time that it waits for the host are apart: a slow answer must
+/// not kill an innocent guest.
+struct Budget {
+    started: Instant,
+    guest_limit: Duration,
+    host_time: Duration,
+    host_calls: u64,
+    /// Why the host ended the call, where it did: the guest's error is then only a trap.
+    stopped: Option<CallError>,
+}
+
+/// What the instance holds, over all its calls.
+#[derive(Default)]
+struct Used {
+    memory: u64,
+    table_elements: u64,
+    /// What was refused in the running call. Guests mostly trap then, and the trap doesn't say why.
+    refused: Option<CallError>,
+}
+
+/// A store for one instance, with all its limits armed.
+pub(super) fn new_store(
+    runtime: &Runtime,
+    name: Arc<str>,
+    config: Arc<BTreeMap<String, String>>,
+) -> Store<State> {
+    let limits = runtime.shared_limits();
+    let budget = Budget {
+        started: Instant::now(),
+        guest_limit: limits.call_time,
+        host_time: Duration::ZERO,
+        host_calls: 0,
+        stopped: None,
+    };
+    let host_bytes = limits.host_bytes;
+    let state = State {
+        limits,
+        config,
+        name,
+        cx: Context::default(),
+        topics: None,
+        logged: 0,
+        budget,
+        used: Used::default(),
+    };
+    let mut store = Store::new(runtime.engine(), state);
+    store.set_hostcall_fuel(host_bytes);
+    store.limiter(|state| state);
+    store.epoch_deadline_callback(|mut cx| Ok(cx.data_mut().at_tick()));
+    store
+}
+
+/// Starts a call's budgets.
+pub(super) fn arm(
+    store: &mut Store<State>,
+    cx: &Context,
+    guest_limit: Duration,
+    topics: Option<Arc<[Topic]>>,
+) {
+    store.set_epoch_deadline(1);
+    let state = store.data_mut();
+    state.cx = cx.clone();
+    state.topics = topics;
+    state.logged = 0;
+    state.used.refused = None;
+    state.budget = Budget {
+        started: Instant::now(),
+        guest_limit,
+        host_time: Duration::ZERO,
+        host_calls: 0,
+        stopped: None,
+    };
+}
+
+impl State {
+    /// Runs a host function: counts it, keeps its time out of the guest's, and ends the call when a budget is used up.
+    pub(super) fn host_call<T>(&mut self, answer: impl FnOnce(&mut Self) -> T) -> wasmtime::Result<T> {
+        self.budget.host_calls += 1;
+        if self.budget.host_calls > self.limits.host_calls {
+            return Err(self.stop(CallError::HostCalls { limit: self.limits.host_calls }));
+        }
+        let before = Instant::now();
+        let answer = answer(self);
+        self.budget.host_time += before.elapsed();
+        if self.budget.host_time > self.limits.host_wait {
+            return Err(self.stop(CallError::HostWait { limit: self.limits.host_wait }));
+        }
+        Ok(answer)
+    }
+
+    /// Until when a host function may wait.
+    pub(super) fn host_deadline(&self) -> Instant {
+        Instant::now() + self.limits.host_wait.saturating_sub(self.budget.host_time)
+    }
+
+    /// Why the last call failed, given the error that it ended with.
+    pub(super) fn explain(&mut self, error: &wasmtime::Error) -> CallError {
+        if let Some(stopped) = self.budget.stopped.take() {
+            return stopped;
+        }
+        if let Some(refused) = self.used.refused.take() {
+            return refused;
+        }
+        let text = self.limits.text(&format!("{error:#}"));
+        if text.contains("fuel allocated for hostcalls has been exhausted") {
+            return CallError::HostBytes { limit: self.limits.host_bytes as u64 };
+        }
+        match error.downcast_ref::<wasmtime::Trap>() {
+            Some(wasmtime::Trap::StackOverflow) => CallError::Stack(text),
+            _ => CallError::Trap(text),
+        }
+    }
+
+    fn stop(&mut self, why: CallError) -> wasmtime::Error {
+        let error = wasmtime::Error::msg(why.to_string());
+        self.budget.stopped.get_or_insert(why);
+        error
+    }
+
+    /// The guest is interrupted at each tick of the epoch to look at its clock.
+    fn at_tick(&mut self) -> UpdateDeadline {
+        let guest_time = self.budget.started.elapsed().saturating_sub(self.budget.host_time);
+        if self.cx.cancellation.is_cancelled() {
+            self.budget.stopped.get_or_insert(CallError::Cancelled);
+        } else if guest_time >= self.budget.guest_limit {
+            self.budget.stopped.get_or_insert(CallError::Deadline { limit: self.budget.guest_limit });
+        } else {
+            return UpdateDeadline::Continue(1);
+        }
+        UpdateDeadline::Interrupt
+    }
+}
+
+/// One limiter over **all** memories and tables of the instance: many small ones must not add up past the limit.
+impl ResourceLimiter for State {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.used.memory + desired.saturating_sub(current) as u64;
+        let limit = self.limits.memory_bytes;
+        if wanted > limit {
+            self.used.refused.get_or_insert(CallError::Memory { wanted, limit });
+            return Ok(false);
+        }
+        self.used.memory = wanted;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.used.table_elements + desired.saturating_sub(current) as u64;
+        let limit = self.limits.table_elements;
+        if wanted > limit {
+            self.used.refused.get_or_insert(CallError::Resource { what: "table elements", limit });
+            return Ok(false);
+        }
+        self.used.table_elements = wanted;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        self.limits.instances
+    }
+
+    fn tables(&self) -> usize {
+        self.limits.instances
+    }
+
+    fn memories(&self) -> usize {
+        self.limits.memories
+    }
+}
