@@ -15,7 +15,6 @@ use crate::cause::CallError;
 use crate::group::{Group, Member, Topic, TopicPartitions};
 use crate::plan::{Assignment, Plan};
 
-#[expect(clippy::all, clippy::indexing_slicing, reason = "generated")]
 mod bindings {
     wasmtime::component::bindgen!({
         path: "wit/0.1.0",
