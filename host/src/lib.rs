@@ -12,6 +12,7 @@ mod last_plan;
 mod names;
 mod plan;
 mod plugin;
+pub mod wire;
 
 pub use assignor::{
     Assignor, Cancellation, Context, Interest, NoServices, Node, Protocol, Services, Unavailable,
