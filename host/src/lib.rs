@@ -7,6 +7,10 @@ mod breaker;
 pub mod builtin;
 mod cause;
 mod fallback;
+#[cfg(feature = "cli")]
+pub mod component;
+#[cfg(feature = "cli")]
+pub mod described;
 mod group;
 mod last_plan;
 mod names;
