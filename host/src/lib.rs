@@ -4,6 +4,10 @@
 
 mod assignor;
 mod cause;
+#[cfg(feature = "cli")]
+pub mod component;
+#[cfg(feature = "cli")]
+pub mod described;
 mod group;
 mod plan;
 
