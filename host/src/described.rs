@@ -221,10 +221,11 @@ impl DescribedGroup {
                 return Err(DescribedError::new("topics", "a topic's name is empty"));
             }
             topic.check(&place)?;
-            all = all.checked_add(topic.partitions).filter(|&all| all <= MAX_PARTITIONS).ok_or_else(|| {
-                let reason = format!("the topics have more than {MAX_PARTITIONS} partitions in all");
-                DescribedError::new(format!("{place}.partitions"), reason)
-            })?;
+            all =
+                all.checked_add(topic.partitions).filter(|&all| all <= MAX_PARTITIONS).ok_or_else(|| {
+                    let reason = format!("the topics have more than {MAX_PARTITIONS} partitions in all");
+                    DescribedError::new(format!("{place}.partitions"), reason)
+                })?;
         }
         unique("nodes", ".id", self.nodes.iter().map(|node| node.id))?;
         unique("members", ".id", self.members.iter().map(|member| &member.id))?;
@@ -360,7 +361,8 @@ impl DescribedServices {
         of: impl Fn(&DescribedTopic) -> Option<&T>,
     ) -> Result<T, Unavailable> {
         let told = self.topics.get(topic).and_then(of);
-        told.cloned().ok_or_else(|| Unavailable(format!("the group's description has no topics.{topic}.{key}")))
+        told.cloned()
+            .ok_or_else(|| Unavailable(format!("the group's description has no topics.{topic}.{key}")))
     }
 }
 

@@ -73,8 +73,16 @@ fn what_has_another_shape_is_refused_at_its_place() {
         (r#"{"topics": {"t": {"partitions": 4294967296}}}"#, "topics.t.partitions", "expected u32"),
         (r#"{"topics": {"t": {"partitions": 1}, "t": {"partitions": 2}}}"#, "topics", "\"t\" is given twice"),
         (r#"{"members": [{"id": "a", "id": "b", "topics": []}]}"#, "members[0]", "duplicate field `id`"),
-        (r#"{"members": [{"id": "a", "topics": [], "config": {"k": 1}}]}"#, "members[0].config.k", "a string"),
-        (r#"{"members": [{"id": "a", "topics": [], "user_data": "*"}]}"#, "members[0].user_data", "not base64"),
+        (
+            r#"{"members": [{"id": "a", "topics": [], "config": {"k": 1}}]}"#,
+            "members[0].config.k",
+            "a string",
+        ),
+        (
+            r#"{"members": [{"id": "a", "topics": [], "user_data": "*"}]}"#,
+            "members[0].user_data",
+            "not base64",
+        ),
         (
             r#"{"topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"], "owned": {"t": [-1]}}]}"#,
             "members[0].owned.t[0]",
@@ -89,22 +97,47 @@ fn what_has_another_shape_is_refused_at_its_place() {
 
 #[test]
 fn what_contradicts_itself_is_refused_at_its_place() {
-    let group = |members: &str| format!(r#"{{"topics": {{"t": {{"partitions": 2}}}}, "members": [{members}]}}"#);
+    let group =
+        |members: &str| format!(r#"{{"topics": {{"t": {{"partitions": 2}}}}, "members": [{members}]}}"#);
     for (json, place, reason) in [
         (group(r#"{"id": "a", "topics": []}, {"id": "a", "topics": []}"#), "members[1].id", "members[0].id"),
         (group(r#"{"id": "", "topics": []}"#), "members[0].id", "empty"),
         (group(r#"{"id": "a", "topics": ["t", "t"]}"#), "members[0].topics[1]", "members[0].topics[0]"),
-        (group(r#"{"id": "a", "topics": ["t"], "owned": {"t": [0, 2]}}"#), "members[0].owned.t[1]", "no partition 2"),
-        (group(r#"{"id": "a", "topics": ["t"], "owned": {"t": [1, 1]}}"#), "members[0].owned.t[1]", "the same as"),
-        (group(r#"{"id": "a", "topics": ["u"], "owned": {"u": [0]}}"#), "members[0].owned.u", "not described"),
+        (
+            group(r#"{"id": "a", "topics": ["t"], "owned": {"t": [0, 2]}}"#),
+            "members[0].owned.t[1]",
+            "no partition 2",
+        ),
+        (
+            group(r#"{"id": "a", "topics": ["t"], "owned": {"t": [1, 1]}}"#),
+            "members[0].owned.t[1]",
+            "the same as",
+        ),
+        (
+            group(r#"{"id": "a", "topics": ["u"], "owned": {"u": [0]}}"#),
+            "members[0].owned.u",
+            "not described",
+        ),
         (group(r#"{"id": "a", "topics": ["t"], "generation": -2}"#), "members[0].generation", "-2"),
         (r#"{"context": {"leader": "x"}}"#.into(), "context.leader", "no member has the id \"x\""),
         (r#"{"context": {"generation": -7}}"#.into(), "context.generation", "-7"),
         (r#"{"nodes": [{"id": 1}, {"id": 1}]}"#.into(), "nodes[1].id", "nodes[0].id"),
         (r#"{"topics": {"": {"partitions": 1}}}"#.into(), "topics", "empty"),
-        (r#"{"topics": {"t": {"partitions": 2, "replicas": [[1]]}}}"#.into(), "topics.t.replicas", "1 entries for 2"),
-        (r#"{"topics": {"t": {"partitions": 1, "lag": {"end": []}}}}"#.into(), "topics.t.lag.end", "0 entries for 1"),
-        (r#"{"topics": {"t": {"partitions": 1, "lag": {"begin": [-2]}}}}"#.into(), "topics.t.lag.begin[0]", "-2"),
+        (
+            r#"{"topics": {"t": {"partitions": 2, "replicas": [[1]]}}}"#.into(),
+            "topics.t.replicas",
+            "1 entries for 2",
+        ),
+        (
+            r#"{"topics": {"t": {"partitions": 1, "lag": {"end": []}}}}"#.into(),
+            "topics.t.lag.end",
+            "0 entries for 1",
+        ),
+        (
+            r#"{"topics": {"t": {"partitions": 1, "lag": {"begin": [-2]}}}}"#.into(),
+            "topics.t.lag.begin[0]",
+            "-2",
+        ),
         (
             r#"{"topics": {"a": {"partitions": 10000000}, "b": {"partitions": 1}}}"#.into(),
             "topics.b.partitions",

@@ -1,0 +1,91 @@
+//! `cargo xtask`: the project's task runner. One command sets up the machine and runs the demo, one runs every test.
+
+mod newcomer;
+mod setup;
+mod steps;
+mod workspace;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::bail;
+use workspace::Workspace;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  setup      install what is missing: Debian packages, the target or packages that guests are built with, cargo-deny
+  plugins    build the example strategies and the tests' hostile ones to <target>/plugins/*.wasm
+  demo       setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
+  test       setup, then formatting, lints, packages, licences, plugins, the README's path for newcomers, all tests
+  bench      setup, plugins, then the benchmarks; further arguments go to criterion
+
+Every command line that is run is printed. <target> is cargo's target folder; CARGO_TARGET_DIR moves it.";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next().unwrap_or_default();
+    let rest: Vec<String> = args.collect();
+    let begun = Instant::now();
+    let mut took = Vec::new();
+    let done = run(&command, &rest, &mut took);
+    if !took.is_empty() {
+        println!("\n== time of each step");
+        took.iter().for_each(|(name, time)| println!("{:>7.1} s  {name}", time.as_secs_f64()));
+        println!("{:>7.1} s  in all", begun.elapsed().as_secs_f64());
+    }
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cargo xtask {command}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Result<()> {
+    if let "" | "help" | "--help" | "-h" = command {
+        println!("{HELP}");
+        return Ok(());
+    }
+    let workspace = Workspace::find()?;
+    if !rest.is_empty() && !["demo", "bench"].contains(&command) {
+        bail!("takes no arguments");
+    }
+    let steps: &[steps::Step<'_>] = match command {
+        "setup" => &[("setup", &setup::set_up)],
+        "plugins" => &[("the command `assignor`", &steps::command), ("plugins", &steps::plugins)],
+        "demo" => &[
+            ("setup", &setup::set_up),
+            ("the command `assignor`", &steps::command),
+            ("plugins", &steps::plugins),
+            ("demo", &|workspace| steps::demo(workspace, rest)),
+        ],
+        "test" => &[
+            ("setup", &setup::set_up),
+            ("formatting", &steps::formatting),
+            ("lints", &steps::lints),
+            ("packages", &steps::packages),
+            ("licences and sources of dependencies", &steps::deny),
+            ("the command `assignor`", &steps::command),
+            ("plugins", &steps::plugins),
+            ("the README's path for newcomers", &newcomer::path),
+            ("tests", &steps::tests),
+        ],
+        "bench" => &[
+            ("setup", &setup::set_up),
+            ("the command `assignor`", &steps::command),
+            ("plugins", &steps::plugins),
+            ("benchmarks", &|workspace| steps::benchmarks(workspace, rest)),
+        ],
+        _ => bail!("there is no such command; see `cargo xtask help`"),
+    };
+    for (index, (name, step)) in steps.iter().enumerate() {
+        println!("\n== [{}/{}] {name}", index + 1, steps.len());
+        let begun = Instant::now();
+        let done = step(&workspace);
+        took.push(((*name).to_owned(), begun.elapsed()));
+        done?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What the commands are made of.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use crate::workspace::{Workspace, run, succeeds};
+
+/// A step's name and what it does.
+pub(crate) type Step<'a> = (&'a str, &'a dyn Fn(&Workspace) -> anyhow::Result<()>);
+
+/// How long each step took.
+pub(crate) type Times = Vec<(String, Duration)>;
+
+/// The features that everything in the workspace is built with, so that all steps share one build.
+const FEATURES: [&str; 2] = ["--features", "assignor-host/cli"];
+
+/// The crates that are published.
+const PUBLISHED: [&str; 2] = ["assignor-guest-sdk", "assignor-host"];
+
+/// The guests: their folders.
+const GUESTS: [&str; 2] = ["plugins/weighted", "tests/hostile"];
+
+pub(crate) fn formatting(workspace: &Workspace) -> anyhow::Result<()> {
+    run(&mut workspace.cargo(&["fmt", "--all", "--check"]))
+}
+
+pub(crate) fn lints(workspace: &Workspace) -> anyhow::Result<()> {
+    let all = ["clippy", "--workspace", "--all-targets"];
+    run(workspace.cargo(&all).args(FEATURES).args(["--", "-D", "warnings"]))?;
+    // Without its optional features, too: who only runs plugins compiles neither Kafka nor the command.
+    run(&mut workspace.cargo(&["clippy", "--package", "assignor-host", "--", "-D", "warnings"]))
+}
+
+/// Both crates can be published, and the contract travels with them.
+pub(crate) fn packages(workspace: &Workspace) -> anyhow::Result<()> {
+    // Not verified: that would compile each crate's dependencies once more, in its own folder.
+    let mut cargo = workspace.cargo(&["package", "--allow-dirty", "--no-verify"]);
+    run(cargo.args(PUBLISHED.iter().flat_map(|name| ["--package", name])))?;
+    let contract = std::fs::read(workspace.root.join("wit/0.1.0/assignor.wit"))?;
+    for name in PUBLISHED {
+        let folder = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
+        let archive = workspace.target.join("package").join(format!("{folder}.crate"));
+        // In the checkout `wit` is a link; in the archive it must be the file itself.
+        let inside = format!("{folder}/wit/0.1.0/assignor.wit");
+        let mut tar = Command::new("tar");
+        let found =
+            tar.arg("--extract").arg("--gzip").arg("--to-stdout").arg("--file").arg(&archive).arg(&inside);
+        if found.output().context("cannot run tar")?.stdout != contract {
+            bail!("{}: {inside} is not the contract", archive.display());
+        }
+        println!("{}: the contract is inside", archive.display());
+    }
+    Ok(())
+}
+
+pub(crate) fn deny(workspace: &Workspace) -> anyhow::Result<()> {
+    println!(
+        "(without the advisories: their database would have to be fetched; run `cargo deny check advisories` for them)"
+    );
+    let mut deny =
+        workspace.command(deny_program(workspace), &["--workspace", "check", "bans", "licenses", "sources"]);
+    run(&mut deny)
+}
+
+/// cargo-deny, of the project's tools or of the machine.
+pub(crate) fn deny_program(workspace: &Workspace) -> PathBuf {
+    let own = workspace.tools().join("bin/cargo-deny");
+    if succeeds(Command::new(&own).arg("--version")) { own } else { "cargo-deny".into() }
+}
+
+pub(crate) fn command(workspace: &Workspace) -> anyhow::Result<()> {
+    run(workspace.cargo(&["build", "--workspace", "--bins"]).args(FEATURES))
+}
+
+pub(crate) fn plugins(workspace: &Workspace) -> anyhow::Result<()> {
+    std::fs::create_dir_all(workspace.plugins())?;
+    for guest in GUESTS {
+        let name = guest.rsplit('/').next().unwrap_or(guest);
+        let component = workspace.plugins().join(format!("{name}.wasm"));
+        let mut build = workspace.command(workspace.assignor(), &["build", guest, "--output"]);
+        run(build.arg(component).env("CARGO_TARGET_DIR", workspace.guests()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn demo(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
+    let mut demo = workspace.command(workspace.assignor(), &["demo"]);
+    if !rest.iter().any(|arg| arg.starts_with("--strategy")) {
+        demo.arg("--strategy").arg(workspace.plugins().join("weighted.wasm"));
+    }
+    run(demo.args(rest))
+}
+
+pub(crate) fn tests(workspace: &Workspace) -> anyhow::Result<()> {
+    // Doc tests are part of it.
+    run(workspace.cargo(&["test", "--workspace", "--no-fail-fast"]).args(FEATURES))
+}
+
+pub(crate) fn benchmarks(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
+    run(workspace.cargo(&["bench", "--package", "assignor-tests"]).args(rest))
+}
