@@ -1,6 +1,9 @@
 //! A strategy that never fails: asks the one that was configured, checks its plan, and lets a native one decide where that
 //! failed.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -5,23 +5,27 @@
 mod assignor;
 mod breaker;
 pub mod builtin;
+mod catalog;
 mod cause;
-mod fallback;
 #[cfg(feature = "cli")]
 pub mod component;
 #[cfg(feature = "cli")]
 pub mod described;
+mod fallback;
 mod group;
 mod last_plan;
 mod names;
 mod plan;
 mod plugin;
+#[cfg(test)]
+mod test_support;
 pub mod wire;
 
 pub use assignor::{
     Assignor, Cancellation, Context, Interest, NoServices, Node, Protocol, Services, Unavailable,
 };
 pub use builtin::Builtin;
+pub use catalog::{Catalog, CatalogError, STRATEGY_LIST};
 pub use cause::{CallError, Cause, LoadError};
 pub use fallback::{Decision, Event, Fallback, FallbackPolicy, Observer, Outcome, Strategy};
 pub use group::{

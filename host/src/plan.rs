@@ -1,5 +1,8 @@
 //! A plan, and the check that it passes before it leaves the leader.
 
+#[cfg(test)]
+mod tests;
+
 use crate::group::Group;
 
 /// What one member gets (Kafka: `ConsumerPartitionAssignor.Assignment`).

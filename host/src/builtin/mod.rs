@@ -5,6 +5,8 @@ mod order;
 mod range;
 mod roundrobin;
 mod subset;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use subset::assign_subset;
 

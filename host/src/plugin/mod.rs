@@ -126,11 +126,17 @@ impl Plugin {
         Ok(new)
     }
 
-    /// Checks that it may stand where a strategy of this name and of these protocols stood.
-    pub(crate) fn take_place(&self, name: &str, protocols: &[Protocol]) -> Result<(), LoadError> {
+    /// Checks that it goes by the name that it was given in the configuration.
+    pub(crate) fn take_name(&self, name: &str) -> Result<(), LoadError> {
         if *self.name != *name {
             return Err(LoadError::NameMismatch { found: self.name.to_string(), expected: name.into() });
         }
+        Ok(())
+    }
+
+    /// Checks that it may stand where a strategy of this name and of these protocols stood.
+    pub(crate) fn take_place(&self, name: &str, protocols: &[Protocol]) -> Result<(), LoadError> {
+        self.take_name(name)?;
         if self.protocols != protocols {
             return Err(LoadError::ProtocolsChanged {
                 found: names::protocols(&self.protocols),

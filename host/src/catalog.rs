@@ -1,0 +1,411 @@
+//! Names to assignors: the strategy list of a consumer's configuration, and everything that configures its strategies.
+//!
+//! | key | default | meaning |
+//! | --- | --- | --- |
+//! | `partition.assignment.strategy` | `range` | a list, most wanted first: built-ins by name or Java class name, plugins as a path ending in `.wasm` or as `name=path` |
+//! | `assignor.strategy.<name>.<key>` | – | configuration of a plugin, which sees `<key>` |
+//! | `assignor.strategy.<name>.protocols` | – | for a plugin given as `name=path`: the protocols to join with when its file can't be loaded |
+//! | `assignor.fallback` | `keep` | `keep`, `range` or `hold`: what decides when a strategy fails |
+//! | `assignor.bench.after` | 3 | failures in a row after which a strategy is not asked for a while |
+//! | `assignor.bench.pause.ms`, `assignor.bench.pause.max.ms` | 30000, 600000 | for how long, at first and at most |
+//! | `assignor.cache.dir` | none | a private folder for compiled components |
+//! | `assignor.limit.*` | see [`Limits`] | what a plugin may use |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::assignor::Protocol;
+use crate::builtin::{self, Builtin};
+use crate::cause::LoadError;
+use crate::fallback::{Fallback, FallbackPolicy, Observer, Strategy};
+use crate::names;
+use crate::plugin::{Limits, Plugin, Runtime, RuntimeOptions};
+
+/// The key of the strategy list.
+pub const STRATEGY_LIST: &str = "partition.assignment.strategy";
+const STRATEGY_PREFIX: &str = "assignor.strategy.";
+const PROTOCOLS: &str = "protocols";
+
+/// Why a configuration gives no strategies.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// A value that can't be used.
+    #[error("{key}={value}: {reason}")]
+    Invalid {
+        /// The property.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A key that means nothing.
+    #[error("{0}: no such property")]
+    UnknownKey(String),
+    /// A plugin that can't be loaded, and that has no name to join under without it.
+    #[error("{path} cannot be loaded ({}): {cause}", .cause.code())]
+    Load {
+        /// The file.
+        path: String,
+        /// Why.
+        cause: LoadError,
+    },
+    /// Strategies might take so long that the session is lost.
+    #[error(
+        "a strategy may take up to {budget:?} in one rebalance, but it must be done within {allowed:?}, half of the shorter of session.timeout.ms and max.poll.interval.ms: lower assignor.limit.assign.ms and assignor.limit.host.wait.ms, or raise the time-outs"
+    )]
+    TooSlow {
+        /// All attempts together.
+        budget: Duration,
+        /// What the session allows.
+        allowed: Duration,
+    },
+}
+
+/// A consumer's strategies, most wanted first.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    strategies: Vec<Strategy>,
+}
+
+impl Catalog {
+    /// Makes the strategies that the properties name. Properties of other concerns are ignored.
+    ///
+    /// A plugin given as `name=path` whose file can't be loaded is degraded, not an error: the member joins under that name
+    /// and falls back, so that a broken file on one machine does not split the group.
+    ///
+    /// # Errors
+    /// If a value can't be used, two strategies have one name (KAFKA-13204), or a plugin without a configured name can't be
+    /// loaded.
+    pub fn from_properties(
+        properties: &BTreeMap<String, String>,
+        observer: &Observer,
+    ) -> Result<Self, CatalogError> {
+        let limits = limits(properties)?;
+        check_times(properties, &limits)?;
+        let loader = Loader {
+            properties,
+            policy: policy(properties)?,
+            runtime: Runtime::new(RuntimeOptions {
+                limits,
+                cache: properties.get("assignor.cache.dir").map(Into::into),
+            })
+            .map_err(|cause| CatalogError::Load { path: "assignor.cache.dir".into(), cause })?,
+            observer,
+        };
+        let list = properties.get(STRATEGY_LIST).map_or(builtin::RANGE, String::as_str);
+        let invalid =
+            |reason: String| CatalogError::Invalid { key: STRATEGY_LIST.into(), value: list.into(), reason };
+        let mut strategies: Vec<Strategy> = Vec::new();
+        for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let strategy = loader.entry(entry, &invalid)?;
+            if strategies.iter().any(|other| other.name() == strategy.name()) {
+                return Err(invalid(LoadError::DuplicateName(strategy.name().into()).to_string()));
+            }
+            strategies.push(strategy);
+        }
+        if strategies.is_empty() {
+            return Err(invalid("no strategy is named".into()));
+        }
+        unknown_keys(properties, &strategies)?;
+        Ok(Self { strategies })
+    }
+
+    /// The strategies, most wanted first.
+    pub fn strategies(&self) -> &[Strategy] {
+        &self.strategies
+    }
+
+    /// The strategy of that name.
+    pub fn get(&self, name: &str) -> Option<&Strategy> {
+        self.strategies.iter().find(|strategy| strategy.name() == name)
+    }
+}
+
+struct Loader<'a> {
+    properties: &'a BTreeMap<String, String>,
+    policy: FallbackPolicy,
+    runtime: Runtime,
+    observer: &'a Observer,
+}
+
+impl Loader<'_> {
+    fn entry(&self, entry: &str, invalid: &dyn Fn(String) -> CatalogError) -> Result<Strategy, CatalogError> {
+        if let Some((name, path)) = entry.split_once('=') {
+            names::check(name).map_err(|e| invalid(e.to_string()))?;
+            return self.named(name, path);
+        }
+        if let Some(name) = names::reserved(entry) {
+            let native = Builtin::by_name(name)
+                .ok_or_else(|| invalid(format!("the built-in {name} is not part of this version")))?;
+            return Ok(Strategy::native(Box::new(native), self.observer.clone()));
+        }
+        if !Path::new(entry).extension().is_some_and(|e| e.eq_ignore_ascii_case("wasm")) {
+            return Err(invalid(format!(
+                "{entry} is no built-in ({}), and a plugin is given as the path of its .wasm file, or as name=path",
+                builtin::NAMES.join(", ")
+            )));
+        }
+        let failed = |cause| CatalogError::Load { path: entry.into(), cause };
+        let component = read(entry, self.runtime.limits())
+            .and_then(|bytes| self.runtime.compile(&bytes))
+            .map_err(failed)?;
+        // Its name tells which keys are its own.
+        let name = Plugin::new(&component, BTreeMap::new()).map_err(failed)?;
+        let name = crate::assignor::Assignor::name(&name).to_owned();
+        let plugin = Plugin::new(&component, self.config(&name)).map_err(failed)?;
+        Ok(Strategy::plugin(plugin, self.policy.clone(), self.observer.clone()))
+    }
+
+    fn named(&self, name: &str, path: &str) -> Result<Strategy, CatalogError> {
+        let loaded = read(path, self.runtime.limits())
+            .and_then(|bytes| self.runtime.compile(&bytes))
+            .and_then(|component| Plugin::new(&component, self.config(name)))
+            .and_then(|plugin| plugin.take_name(name).map(|()| plugin));
+        match loaded {
+            Ok(plugin) => Ok(Strategy::plugin(plugin, self.policy.clone(), self.observer.clone())),
+            Err(cause) => {
+                let Some(protocols) = self.configured_protocols(name)? else {
+                    return Err(CatalogError::Invalid {
+                        key: STRATEGY_LIST.into(),
+                        value: format!("{name}={path}"),
+                        reason: format!(
+                            "it cannot be loaded ({}): {cause}; to join without it, say in {STRATEGY_PREFIX}{name}.{PROTOCOLS} which protocols it supports",
+                            cause.code()
+                        ),
+                    });
+                };
+                tracing::error!(strategy = name, code = cause.code(), "joins degraded, {path}: {cause}");
+                Ok(Strategy::degraded(
+                    &self.runtime,
+                    name,
+                    &protocols,
+                    self.config(name),
+                    cause,
+                    self.policy.clone(),
+                    self.observer.clone(),
+                ))
+            }
+        }
+    }
+
+    /// The strategy's own keys, without their prefix: all that it sees.
+    fn config(&self, name: &str) -> BTreeMap<String, String> {
+        let prefix = format!("{STRATEGY_PREFIX}{name}.");
+        self.properties
+            .iter()
+            .filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?, value)))
+            .filter(|(key, _)| *key != PROTOCOLS)
+            .map(|(key, value)| (key.to_owned(), value.clone()))
+            .collect()
+    }
+
+    fn configured_protocols(&self, name: &str) -> Result<Option<Vec<Protocol>>, CatalogError> {
+        let key = format!("{STRATEGY_PREFIX}{name}.{PROTOCOLS}");
+        let Some(value) = self.properties.get(&key) else { return Ok(None) };
+        let mut protocols = Vec::new();
+        for protocol in value.split(',').map(str::trim) {
+            let known = [Protocol::Eager, Protocol::Cooperative];
+            let Some(found) = known.into_iter().find(|p| p.to_string() == protocol) else {
+                let reason = format!("{protocol:?} is no protocol; there are eager and cooperative");
+                return Err(CatalogError::Invalid { key, value: value.clone(), reason });
+            };
+            protocols.push(found);
+        }
+        Ok(Some(protocols))
+    }
+}
+
+/// Reads a file no further than a component may be large.
+pub(crate) fn read(path: &str, limits: &Limits) -> Result<Vec<u8>, LoadError> {
+    use std::io::Read;
+    let limit = limits.component_bytes;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(|e| LoadError::Unreadable { path: path.into(), reason: e.to_string() })?;
+    if bytes.len() as u64 > limit {
+        return Err(LoadError::TooLarge { size: bytes.len() as u64, limit });
+    }
+    Ok(bytes)
+}
+
+fn number<T: TryFrom<u64>>(
+    properties: &BTreeMap<String, String>,
+    key: &str,
+    default: T,
+) -> Result<T, CatalogError> {
+    let Some(value) = properties.get(key) else { return Ok(default) };
+    value.trim().parse::<u64>().ok().filter(|&n| n > 0).and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
+        CatalogError::Invalid {
+            key: key.into(),
+            value: value.clone(),
+            reason: "a positive whole number is wanted".into(),
+        }
+    })
+}
+
+fn millis(
+    properties: &BTreeMap<String, String>,
+    key: &str,
+    default: Duration,
+) -> Result<Duration, CatalogError> {
+    let default = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
+    number(properties, key, default).map(Duration::from_millis)
+}
+
+fn policy(properties: &BTreeMap<String, String>) -> Result<FallbackPolicy, CatalogError> {
+    let default = FallbackPolicy::default();
+    let fallback = match properties.get("assignor.fallback") {
+        None => default.fallback,
+        Some(name) => Fallback::by_name(name).ok_or_else(|| CatalogError::Invalid {
+            key: "assignor.fallback".into(),
+            value: name.clone(),
+            reason: "there are keep, range and hold".into(),
+        })?,
+    };
+    Ok(FallbackPolicy {
+        fallback,
+        bench_after: number(properties, "assignor.bench.after", default.bench_after)?,
+        bench_pause: millis(properties, "assignor.bench.pause.ms", default.bench_pause)?,
+        bench_pause_max: millis(properties, "assignor.bench.pause.max.ms", default.bench_pause_max)?,
+    })
+}
+
+/// Keys that are neither a strategy's own nor a limit's. `assignor.api.max.versions` is the connection's.
+const KEYS: [&str; 6] = [
+    "assignor.api.max.versions",
+    "assignor.bench.after",
+    "assignor.bench.pause.max.ms",
+    "assignor.bench.pause.ms",
+    "assignor.cache.dir",
+    "assignor.fallback",
+];
+
+const LIMIT_KEYS: [&str; 17] = [
+    "assignor.limit.assign.ms",
+    "assignor.limit.body.bytes",
+    "assignor.limit.call.ms",
+    "assignor.limit.compile.ms",
+    "assignor.limit.component.bytes",
+    "assignor.limit.functions",
+    "assignor.limit.host.bytes",
+    "assignor.limit.host.calls",
+    "assignor.limit.host.wait.ms",
+    "assignor.limit.instances",
+    "assignor.limit.locals",
+    "assignor.limit.locals.times.branches",
+    "assignor.limit.log.bytes",
+    "assignor.limit.memories",
+    "assignor.limit.memory.bytes",
+    "assignor.limit.stack.bytes",
+    "assignor.limit.table.elements",
+];
+
+fn limits(properties: &BTreeMap<String, String>) -> Result<Limits, CatalogError> {
+    let d = Limits::default();
+    Ok(Limits {
+        assign_time: millis(properties, "assignor.limit.assign.ms", d.assign_time)?,
+        body_bytes: number(properties, "assignor.limit.body.bytes", d.body_bytes)?,
+        call_time: millis(properties, "assignor.limit.call.ms", d.call_time)?,
+        compile_time: millis(properties, "assignor.limit.compile.ms", d.compile_time)?,
+        component_bytes: number(properties, "assignor.limit.component.bytes", d.component_bytes)?,
+        functions: number(properties, "assignor.limit.functions", d.functions)?,
+        host_bytes: number(properties, "assignor.limit.host.bytes", d.host_bytes)?,
+        host_calls: number(properties, "assignor.limit.host.calls", d.host_calls)?,
+        host_wait: millis(properties, "assignor.limit.host.wait.ms", d.host_wait)?,
+        instances: number(properties, "assignor.limit.instances", d.instances)?,
+        locals: number(properties, "assignor.limit.locals", d.locals)?,
+        locals_times_branches: number(
+            properties,
+            "assignor.limit.locals.times.branches",
+            d.locals_times_branches,
+        )?,
+        log_bytes: number(properties, "assignor.limit.log.bytes", d.log_bytes)?,
+        memories: number(properties, "assignor.limit.memories", d.memories)?,
+        memory_bytes: number(properties, "assignor.limit.memory.bytes", d.memory_bytes)?,
+        stack_bytes: number(properties, "assignor.limit.stack.bytes", d.stack_bytes)?,
+        table_elements: number(properties, "assignor.limit.table.elements", d.table_elements)?,
+        ..d
+    })
+}
+
+/// A member that has not synced within the rebalance time-out is removed, so everything that a strategy may take, twice
+/// where a kept instance ran out of memory, must fit well inside.
+fn check_times(properties: &BTreeMap<String, String>, limits: &Limits) -> Result<(), CatalogError> {
+    let session = millis(properties, "session.timeout.ms", Duration::from_secs(45))?;
+    let rebalance = millis(properties, "max.poll.interval.ms", Duration::from_secs(300))?;
+    let allowed = session.min(rebalance) / 2;
+    let budget = (limits.assign_time + limits.host_wait) * 2;
+    if budget >= allowed {
+        return Err(CatalogError::TooSlow { budget, allowed });
+    }
+    Ok(())
+}
+
+fn unknown_keys(properties: &BTreeMap<String, String>, strategies: &[Strategy]) -> Result<(), CatalogError> {
+    let known: BTreeSet<&str> = KEYS.into_iter().chain(LIMIT_KEYS).collect();
+    let own: Vec<String> = strategies.iter().map(|s| format!("{STRATEGY_PREFIX}{}.", s.name())).collect();
+    let unknown = properties
+        .keys()
+        .filter(|key| key.starts_with("assignor."))
+        .find(|key| !known.contains(key.as_str()) && !own.iter().any(|own| key.starts_with(own)));
+    unknown.map_or(Ok(()), |key| Err(CatalogError::UnknownKey(key.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn catalog(properties: &[(&str, &str)]) -> Result<Catalog, CatalogError> {
+        let properties =
+            properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let observer: Observer = Arc::new(|_| {});
+        Catalog::from_properties(&properties, &observer)
+    }
+
+    fn refused(properties: &[(&str, &str)]) -> String {
+        catalog(properties).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn built_ins_go_by_their_names_and_by_their_java_class_names() {
+        let list = "org.apache.kafka.clients.consumer.RoundRobinAssignor, range";
+        let catalog = catalog(&[(STRATEGY_LIST, list)]).unwrap();
+        let names: Vec<_> = catalog.strategies().iter().map(Strategy::name).collect();
+        assert_eq!(names, ["roundrobin", "range"]);
+    }
+
+    #[test]
+    fn kafka_13204_two_strategies_of_one_name_are_refused() {
+        let list = "range,org.apache.kafka.clients.consumer.RangeAssignor";
+        assert!(refused(&[(STRATEGY_LIST, list)]).contains("two strategies are named \"range\""));
+    }
+
+    #[test]
+    fn a_broken_file_degrades_only_where_its_name_and_protocols_are_configured() {
+        let list = (STRATEGY_LIST, "mine=/nonexistent/mine.wasm");
+        assert!(refused(&[list]).contains("assignor.strategy.mine.protocols"), "{}", refused(&[list]));
+        let catalog = catalog(&[list, ("assignor.strategy.mine.protocols", "eager")]).unwrap();
+        assert_eq!(catalog.get("mine").unwrap().name(), "mine");
+        assert!(refused(&[(STRATEGY_LIST, "/nonexistent/mine.wasm")]).contains("unreadable"));
+    }
+
+    #[test]
+    fn what_is_misspelt_or_out_of_range_is_named() {
+        assert!(refused(&[(STRATEGY_LIST, "rnge")]).contains("rnge is no built-in"));
+        assert!(refused(&[(STRATEGY_LIST, " , ")]).contains("no strategy is named"));
+        assert!(refused(&[(STRATEGY_LIST, "range=x.wasm")]).contains("reserved"));
+        assert!(refused(&[("assignor.falback", "keep")]).contains("assignor.falback"));
+        assert!(refused(&[("assignor.fallback", "kep")]).contains("keep, range and hold"));
+        assert!(refused(&[("assignor.limit.assign.ms", "-1")]).contains("positive whole number"));
+        assert!(
+            refused(&[("assignor.strategy.other.weight", "1")]).contains("assignor.strategy.other.weight")
+        );
+        assert!(refused(&[("session.timeout.ms", "6000")]).contains("assignor.limit.assign.ms"));
+    }
+}
