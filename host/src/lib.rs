@@ -6,11 +6,11 @@ mod assignor;
 mod breaker;
 pub mod builtin;
 mod cause;
-mod fallback;
 #[cfg(feature = "cli")]
 pub mod component;
 #[cfg(feature = "cli")]
 pub mod described;
+mod fallback;
 mod group;
 mod last_plan;
 mod names;
@@ -27,5 +27,6 @@ pub use fallback::{Decision, Event, Fallback, FallbackPolicy, Observer, Outcome,
 pub use group::{
     Group, GroupError, MAX_PARTITIONS, Member, MemberSubscription, Subscription, Topic, TopicPartitions,
 };
+pub use names::check as check_name;
 pub use plan::{Assignment, Completeness, Plan, Violation, assert_safe, check, withhold};
 pub use plugin::{Component, Limits, Plugin, Runtime, RuntimeOptions};
