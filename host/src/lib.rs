@@ -78,6 +78,7 @@ pub use fallback::{Decision, Event, Fallback, FallbackPolicy, Observer, Outcome,
 pub use group::{
     Group, GroupError, MAX_PARTITIONS, Member, MemberSubscription, Subscription, Topic, TopicPartitions,
 };
+pub use names::check as check_name;
 pub use plan::{Assignment, Completeness, Plan, Violation, assert_safe, check, withhold};
 #[doc(hidden)]
 pub use plugin::noun_conversion;

@@ -22,7 +22,10 @@ pub(crate) fn reserved(name: &str) -> Option<&'static str> {
 }
 
 /// Checks that a name can be a plugin's.
-pub(crate) fn check(name: &str) -> Result<(), LoadError> {
+///
+/// # Errors
+/// If it is not 1 to 64 legal characters, or a built-in's.
+pub fn check(name: &str) -> Result<(), LoadError> {
     let legal = (1..=MAX_LENGTH).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
     if !legal {

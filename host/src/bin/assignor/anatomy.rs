@@ -106,10 +106,11 @@ impl Metadata {
                 let values = field.values.into_iter().map_while(Result::ok).take(room);
                 known.extend(values.map(|v| printable(&format!("{} {}", v.name, v.version))));
             }
-        } else if outermost && TEXTS.contains(&section.name()) {
-            if let Ok(text) = std::str::from_utf8(section.data()) {
-                self.texts.entry(section.name().to_owned()).or_insert_with(|| printable(text));
-            }
+        } else if outermost
+            && TEXTS.contains(&section.name())
+            && let Ok(text) = std::str::from_utf8(section.data())
+        {
+            self.texts.entry(section.name().to_owned()).or_insert_with(|| printable(text));
         }
     }
 }

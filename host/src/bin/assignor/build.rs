@@ -93,7 +93,7 @@ impl Build {
             "{}: strategy {:?}, {} bytes\n{}\n",
             output.display(),
             report.name.as_deref().unwrap_or_default(),
-            report.size,
+            report.size.unwrap_or_default(),
             report.digest.as_deref().unwrap_or_default(),
         );
         print(self.json, &Built { component: output, report }, &text)?;
@@ -117,10 +117,10 @@ impl Build {
         let messages = BufReader::new(cargo.stdout.take().context("cargo's output is not captured")?);
         let mut module = None;
         for message in Message::parse_stream(messages) {
-            if let Message::CompilerArtifact(artifact) = message? {
-                if artifact.package_id == package.id {
-                    module = wasm_file(&artifact).or(module);
-                }
+            if let Message::CompilerArtifact(artifact) = message?
+                && artifact.package_id == package.id
+            {
+                module = wasm_file(&artifact).or(module);
             }
         }
         if !cargo.wait()?.success() {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use assignor_host::LoadError;
 
 /// Reads a component, no more of it than `limit` bytes.
@@ -35,4 +36,26 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = PathBuf::from(partial);
     std::fs::write(&partial, bytes)?;
     std::fs::rename(&partial, file)
+}
+
+/// The largest text that is read: room for 10,000 members and a million partitions.
+const MAX_TEXT: u64 = 256 << 20;
+
+/// Reads a file, or standard input for `-`.
+///
+/// # Errors
+/// If it can't be read or is larger than any sensible text.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = MAX_TEXT + 1;
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+    };
+    read.with_context(|| format!("cannot read {}", path.display()))?;
+    if bytes.len() as u64 > MAX_TEXT {
+        anyhow::bail!("{} has more than {MAX_TEXT} bytes", path.display());
+    }
+    Ok(bytes)
 }

@@ -1,10 +1,11 @@
 //! `assignor inspect`: what a file is, and whether a consumer would run it.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use assignor_host::{LoadError, Protocol};
+use assignor_host::{Assignor as _, Limits, LoadError, Plugin, Protocol, Runtime, RuntimeOptions};
 use sha2::{Digest, Sha256};
 
 use crate::anatomy::{Anatomy, Kind, printable};
@@ -33,8 +34,8 @@ pub(crate) struct Inspect {
 /// What was found out.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Report {
-    /// Bytes, at least this many where the file was too large to be read.
-    pub(crate) size: u64,
+    /// Bytes; absent if the file was not read whole.
+    pub(crate) size: Option<u64>,
     /// Of the whole file, as registries write it; absent if it was not read whole.
     pub(crate) digest: Option<String>,
     /// The version of the contract that it was built for.
@@ -61,12 +62,9 @@ pub(crate) struct Refusal {
     pub(crate) advice: Option<&'static str>,
 }
 
-/// Bytes that are read of a file: the default limit of the host.
-const MAX_SIZE: u64 = 32 << 20;
-
 impl Inspect {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let report = match read_component(&self.file, MAX_SIZE) {
+        let report = match read_component(&self.file, Limits::default().component_bytes) {
             Ok(bytes) => Report::of(&bytes),
             Err(error) => Report::refused(&error),
         };
@@ -81,7 +79,7 @@ impl Report {
     /// Looks into the bytes of a file, then loads them as a consumer would.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut report = Self {
-            size: bytes.len() as u64,
+            size: Some(bytes.len() as u64),
             digest: Some(digest(bytes)),
             contract: None,
             name: None,
@@ -100,7 +98,7 @@ impl Report {
     /// Of a file that could not be read.
     fn refused(error: &LoadError) -> Self {
         Self {
-            size: if let LoadError::TooLarge { size, .. } = error { *size } else { 0 },
+            size: None,
             digest: None,
             contract: None,
             name: None,
@@ -113,7 +111,12 @@ impl Report {
 
     /// Fills in what only loading tells.
     fn load(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
-        let _ = bytes;
+        let runtime = Runtime::new(RuntimeOptions::default())?;
+        let component = runtime.compile(bytes)?;
+        self.contract = Some(component.contract_version().to_owned());
+        let plugin = Plugin::new(&component, BTreeMap::new())?;
+        self.name = Some(plugin.name().to_owned());
+        self.protocols = plugin.protocols().iter().map(Protocol::to_string).collect();
         Ok(())
     }
 }
@@ -147,7 +150,7 @@ impl fmt::Display for Report {
         line("name", self.name.as_deref().unwrap_or_default())?;
         line("protocols", &self.protocols.join(", "))?;
         line("contract", self.contract.as_deref().unwrap_or_default())?;
-        line("size", &format!("{} bytes", self.size))?;
+        line("size", &self.size.map(|size| format!("{size} bytes")).unwrap_or_default())?;
         line("digest", self.digest.as_deref().unwrap_or_default())?;
         line("imports", &self.anatomy.imports.join("\n               "))?;
         line("exports", &self.anatomy.exports.join("\n               "))?;

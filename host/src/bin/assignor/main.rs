@@ -1,6 +1,7 @@
 //! The `assignor` command: write, build, look into and try out partition assignment strategies.
 
 mod anatomy;
+mod assign;
 mod build;
 mod files;
 mod inspect;
@@ -36,6 +37,7 @@ enum Command {
     New(new::New),
     Build(build::Build),
     Inspect(inspect::Inspect),
+    Assign(assign::Assign),
 }
 
 /// Marks an error as the caller's: exit code 2.
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::New(command) => command.run(),
         Command::Build(command) => command.run(),
         Command::Inspect(command) => command.run(),
+        Command::Assign(command) => command.run(),
     };
     done.unwrap_or_else(|e| complain(&e))
 }
