@@ -14,7 +14,7 @@ use crate::cause::{CallError, Cause, LoadError};
 use crate::group::{Group, TopicPartitions};
 use crate::last_plan::LastPlan;
 use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
-use crate::plugin::{Plugin, Runtime};
+use crate::plugin::{Estate, Plugin, Runtime};
 
 /// What decides when a strategy fails (`assignor.fallback`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -363,23 +363,18 @@ impl Strategy {
     }
 
     fn try_replace(&self, bytes: &[u8]) -> Result<String, LoadError> {
-        let runtime = match &self.lock().source {
+        let (runtime, estate) = match &self.lock().source {
             Source::Native(_) => return Err(LoadError::ReservedName(self.0.name.clone())),
-            Source::Plugin(plugin) => plugin.component().runtime().clone(),
-            Source::Degraded { runtime, .. } => runtime.clone(),
+            Source::Plugin(plugin) => (plugin.component().runtime().clone(), plugin.estate()),
+            Source::Degraded { runtime, config, .. } => (runtime.clone(), Estate::of_config(config.clone())),
         };
-        // Compiling takes long: not under the lock.
+        // Compiling and probing take time: not under the lock, so that the old one goes on.
         let component = runtime.compile(bytes)?;
+        let mut new = Plugin::succeed(&component, estate, &self.0.name, &self.0.protocols)?;
         let mut state = self.lock();
-        let new = match &state.source {
-            Source::Native(_) => return Err(LoadError::ReservedName(self.0.name.clone())),
-            Source::Plugin(old) => old.successor(&component)?,
-            Source::Degraded { config, .. } => {
-                let new = Plugin::new(&component, config.clone())?;
-                new.take_place(&self.0.name, &self.0.protocols)?;
-                new
-            }
-        };
+        if let Source::Plugin(old) = &state.source {
+            new.catch_up(old);
+        }
         state.source = Source::Plugin(Box::new(new));
         state.breaker.reset();
         Ok(component.digest().to_owned())

@@ -45,8 +45,21 @@ struct Live {
     instance: Instance,
 }
 
+/// What a plugin leaves to the one that replaces it.
+pub(crate) struct Estate {
+    config: Arc<BTreeMap<String, String>>,
+    told: Option<Told>,
+}
+
+impl Estate {
+    /// Of one that was never loaded.
+    pub(crate) fn of_config(config: BTreeMap<String, String>) -> Self {
+        Self { config: Arc::new(config), told: None }
+    }
+}
+
 /// The last assignment, for instances to come.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     partitions: Vec<TopicPartitions>,
     user_data: Option<Vec<u8>>,
@@ -110,38 +123,54 @@ impl Plugin {
         &self.component
     }
 
-    /// A plugin of other bytes in this one's place: the same configuration, name and protocols, told the last assignment.
+    /// What a successor takes over.
+    pub(crate) fn estate(&self) -> Estate {
+        Estate { config: Arc::clone(&self.config), told: self.told.clone() }
+    }
+
+    /// A plugin of other bytes in the place of one: the same configuration, name and protocols, told the last assignment.
     ///
     /// # Errors
-    /// If the new one can't be loaded, or is another strategy. This one is not touched.
-    pub fn successor(&self, component: &Arc<Component>) -> Result<Self, LoadError> {
-        let mut new = Self::new(component, (*self.config).clone())?;
-        new.take_place(&self.name, &self.protocols)?;
-        new.told.clone_from(&self.told);
+    /// If it can't be loaded, or is another strategy.
+    pub(crate) fn succeed(
+        component: &Arc<Component>,
+        estate: Estate,
+        name: &str,
+        protocols: &[Protocol],
+    ) -> Result<Self, LoadError> {
+        let mut new = Self::new(component, (*estate.config).clone())?;
+        new.take_name(name)?;
+        if new.protocols != protocols {
+            return Err(LoadError::ProtocolsChanged {
+                found: names::protocols(&new.protocols),
+                expected: names::protocols(protocols),
+            });
+        }
+        new.inherit(estate.told);
         let limit = component.runtime().limits().call_time;
-        // An empty call: making the instance anew tells it the last assignment.
-        new.live = None;
+        // An empty call: the instance is made, and told the last assignment.
         new.call(&Context::default(), limit, None, |_| Ok(Ok(())))
             .map_err(|cause| LoadError::Probe { call: "on-assignment", cause })?;
         Ok(new)
+    }
+
+    /// Takes over what the predecessor was told after its estate was drawn up.
+    pub(crate) fn catch_up(&mut self, predecessor: &Self) {
+        if self.told != predecessor.told {
+            self.inherit(predecessor.told.clone());
+        }
+    }
+
+    /// The next instance is told this assignment.
+    fn inherit(&mut self, told: Option<Told>) {
+        self.told = told;
+        self.live = None;
     }
 
     /// Checks that it goes by the name that it was given in the configuration.
     pub(crate) fn take_name(&self, name: &str) -> Result<(), LoadError> {
         if *self.name != *name {
             return Err(LoadError::NameMismatch { found: self.name.to_string(), expected: name.into() });
-        }
-        Ok(())
-    }
-
-    /// Checks that it may stand where a strategy of this name and of these protocols stood.
-    pub(crate) fn take_place(&self, name: &str, protocols: &[Protocol]) -> Result<(), LoadError> {
-        self.take_name(name)?;
-        if self.protocols != protocols {
-            return Err(LoadError::ProtocolsChanged {
-                found: names::protocols(&self.protocols),
-                expected: names::protocols(protocols),
-            });
         }
         Ok(())
     }
