@@ -6,6 +6,7 @@ mod assignor;
 mod cause;
 mod group;
 mod plan;
+pub mod wire;
 
 pub use assignor::{
     Assignor, Cancellation, Context, Interest, NoServices, Node, Protocol, Services, Unavailable,

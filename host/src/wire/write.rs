@@ -1,0 +1,90 @@
+//! What both blobs are written with: big-endian, in canonical order.
+
+use std::collections::BTreeMap;
+
+use super::WireError;
+use super::read::TopicFields;
+use crate::group::TopicPartitions;
+
+pub(super) fn string(out: &mut Vec<u8>, what: &'static str, text: &str) -> Result<(), WireError> {
+    let most = i16::MAX as usize;
+    let length =
+        i16::try_from(text.len()).map_err(|_| WireError::TooLarge { what, size: text.len(), most })?;
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+pub(super) fn nullable_string(
+    out: &mut Vec<u8>,
+    what: &'static str,
+    text: Option<&str>,
+) -> Result<(), WireError> {
+    match text {
+        Some(text) => string(out, what, text),
+        None => {
+            out.extend_from_slice(&(-1i16).to_be_bytes());
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn nullable_bytes(
+    out: &mut Vec<u8>,
+    what: &'static str,
+    bytes: Option<&[u8]>,
+) -> Result<(), WireError> {
+    match bytes {
+        Some(bytes) => {
+            count(out, what, bytes.len())?;
+            out.extend_from_slice(bytes);
+        }
+        None => out.extend_from_slice(&(-1i32).to_be_bytes()),
+    }
+    Ok(())
+}
+
+/// Ascending, each once.
+pub(super) fn strings(
+    out: &mut Vec<u8>,
+    list: &'static str,
+    each: &'static str,
+    strings: &[String],
+) -> Result<(), WireError> {
+    let mut sorted: Vec<&str> = strings.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    count(out, list, sorted.len())?;
+    sorted.into_iter().try_for_each(|text| string(out, each, text))
+}
+
+/// Topics and partitions ascending, each once; entries of one topic merged, topics without partitions left out.
+pub(super) fn topic_partitions(
+    out: &mut Vec<u8>,
+    fields: TopicFields,
+    list: &[TopicPartitions],
+) -> Result<(), WireError> {
+    let mut merged: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for entry in list.iter().filter(|entry| !entry.partitions.is_empty()) {
+        merged.entry(&entry.topic).or_default().extend(&entry.partitions);
+    }
+    count(out, fields.list, merged.len())?;
+    for (topic, mut partitions) in merged {
+        partitions.sort_unstable();
+        partitions.dedup();
+        string(out, fields.topic, topic)?;
+        count(out, fields.partitions, partitions.len())?;
+        for partition in partitions {
+            count(out, fields.partition, partition as usize)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number that Kafka writes as a signed 32-bit one and never lets be negative.
+fn count(out: &mut Vec<u8>, what: &'static str, number: usize) -> Result<(), WireError> {
+    let most = i32::MAX as usize;
+    let number = i32::try_from(number).map_err(|_| WireError::TooLarge { what, size: number, most })?;
+    out.extend_from_slice(&number.to_be_bytes());
+    Ok(())
+}
