@@ -4,6 +4,8 @@
 
 mod assignor;
 mod cause;
+#[cfg(feature = "consumer")]
+pub mod consumer;
 mod group;
 mod plan;
 pub mod wire;
