@@ -59,6 +59,8 @@ pub mod component;
 #[cfg(feature = "cli")]
 pub mod described;
 mod fallback;
+#[cfg(feature = "consumer")]
+pub mod consumer;
 mod group;
 mod last_plan;
 mod names;

@@ -1,0 +1,405 @@
+//! The consumer's properties: Kafka's names, the Java client's defaults, checked as Kafka checks them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::error::ConsumerError;
+
+/// `org.apache.kafka.clients.consumer.ConsumerConfig` where it applies, plus the keys that start with `assignor.`.
+///
+/// | property | default |
+/// | --- | --- |
+/// | `bootstrap.servers` | required: `host:port`, several by comma |
+/// | `group.id` | required |
+/// | `client.id`, `client.rack` | empty |
+/// | `session.timeout.ms` | 45000 |
+/// | `heartbeat.interval.ms` | 3000 |
+/// | `max.poll.interval.ms` | 300000 |
+/// | `max.poll.records` | 500 |
+/// | `request.timeout.ms` | 30000 |
+/// | `retry.backoff.ms`, `retry.backoff.max.ms` | 100, 1000 |
+/// | `socket.connection.setup.timeout.ms` | 10000 |
+/// | `metadata.max.age.ms` | 300000 |
+/// | `auto.offset.reset` | `latest` (or `earliest`, `none`) |
+/// | `enable.auto.commit`, `auto.commit.interval.ms` | `true`, 5000 |
+/// | `allow.auto.create.topics` | `true` |
+/// | `isolation.level` | `read_uncommitted` |
+/// | `fetch.min.bytes`, `fetch.max.bytes`, `fetch.max.wait.ms` | 1, 52428800, 500 |
+/// | `max.partition.fetch.bytes` | 1048576 |
+/// | `check.crcs` | `true` |
+/// | `group.protocol` | `classic`, the only value |
+/// | `security.protocol` | `PLAINTEXT`, the only value |
+/// | `assignor.api.max.versions` | none; for example `JoinGroup:5,SyncGroup:3` |
+///
+/// `partition.assignment.strategy` and other keys that start with `assignor.` are accepted and left to whom makes the
+/// assignors. `key.deserializer` and `value.deserializer` are unknown: records are bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerConfig {
+    /// `bootstrap.servers`.
+    pub bootstrap_servers: Vec<Address>,
+    /// `group.id`.
+    pub group_id: String,
+    /// `client.id`.
+    pub client_id: String,
+    /// `client.rack`; `None` if empty.
+    pub client_rack: Option<String>,
+    /// `session.timeout.ms`.
+    pub session_timeout: Duration,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: Duration,
+    /// `max.poll.interval.ms`: also the group's rebalance time-out, as in Kafka.
+    pub max_poll_interval: Duration,
+    /// `max.poll.records`.
+    pub max_poll_records: usize,
+    /// `request.timeout.ms`.
+    pub request_timeout: Duration,
+    /// `retry.backoff.ms`: the first pause before something is tried again; it doubles up to `retry_backoff_max`.
+    pub retry_backoff: Duration,
+    /// `retry.backoff.max.ms`.
+    pub retry_backoff_max: Duration,
+    /// `socket.connection.setup.timeout.ms`.
+    pub connect_timeout: Duration,
+    /// `metadata.max.age.ms`: how often the leader looks whether topics have changed.
+    pub metadata_max_age: Duration,
+    /// `auto.offset.reset`.
+    pub auto_offset_reset: OffsetReset,
+    /// `auto.commit.interval.ms`; `None` if `enable.auto.commit` is `false`.
+    pub auto_commit_interval: Option<Duration>,
+    /// `allow.auto.create.topics`.
+    pub allow_auto_create_topics: bool,
+    /// `isolation.level` is `read_committed`.
+    pub read_committed: bool,
+    /// The highest version of an API that is used, whatever a broker advertises: some advertise what they can't parse.
+    pub api_max_versions: BTreeMap<String, i16>,
+    /// What the data path is configured with, besides: Kafka's names and values.
+    pub fetch: BTreeMap<String, String>,
+    /// All properties, as they were given.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// A broker's host name and port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// Host name or IP address; an IPv6 address without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not host:port");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let port = port.parse().map_err(|_| wrong())?;
+        if host.is_empty() || host.contains('/') {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+/// Where to start in a partition without a valid committed offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetReset {
+    /// At the end.
+    Latest,
+    /// At the beginning.
+    Earliest,
+    /// Nowhere: `poll` reports [`ConsumerError::NoOffset`].
+    None,
+}
+
+/// Passed to the data path as they are, with the Java client's defaults (`None`: no default).
+const FETCH: &[(&str, &str)] = &[
+    ("check.crcs", "true"),
+    ("fetch.max.bytes", "52428800"),
+    ("fetch.max.wait.ms", "500"),
+    ("fetch.min.bytes", "1"),
+    ("max.partition.fetch.bytes", "1048576"),
+];
+
+/// Every other key that is known.
+const KNOWN: &[&str] = &[
+    "allow.auto.create.topics",
+    "auto.commit.interval.ms",
+    "auto.offset.reset",
+    "bootstrap.servers",
+    "client.id",
+    "client.rack",
+    "enable.auto.commit",
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "metadata.max.age.ms",
+    "partition.assignment.strategy",
+    "request.timeout.ms",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "security.protocol",
+    "session.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+];
+
+impl ConsumerConfig {
+    /// Reads properties.
+    ///
+    /// # Errors
+    /// [`ConsumerError::Config`] if a required key is missing, a value is wrong, keys contradict each other, or a key is
+    /// unknown; the text then names the nearest known one.
+    pub fn from_properties(properties: BTreeMap<String, String>) -> Result<Self, ConsumerError> {
+        Self::read(&properties).map(|config| Self { properties, ..config }).map_err(ConsumerError::Config)
+    }
+
+    fn read(properties: &BTreeMap<String, String>) -> Result<Self, String> {
+        let p = Properties(properties);
+        for key in properties.keys() {
+            p.known(key)?;
+        }
+        if let Some(protocol) = p.text("group.protocol").filter(|v| !v.eq_ignore_ascii_case("classic")) {
+            return Err(format!(
+                "group.protocol={protocol}: only \"classic\" works here, because a group of the new protocol (KIP-848) is \
+                 assigned by the broker and has no client-side assignors"
+            ));
+        }
+        if let Some(protocol) = p.text("security.protocol").filter(|v| !v.eq_ignore_ascii_case("PLAINTEXT")) {
+            return Err(format!("security.protocol={protocol}: only PLAINTEXT is supported in this version"));
+        }
+        if p.text("group.instance.id").is_some() {
+            return Err("group.instance.id: static membership is not supported in this version".into());
+        }
+
+        let bootstrap_servers = p
+            .text("bootstrap.servers")
+            .ok_or("bootstrap.servers is missing: give it one or more host:port, separated by commas")?
+            .split(',')
+            .map(str::trim)
+            .filter(|s| !s.is_empty())
+            .map(|s| s.parse().map_err(|e| format!("bootstrap.servers: {e}")))
+            .collect::<Result<Vec<Address>, String>>()?;
+        if bootstrap_servers.is_empty() {
+            return Err("bootstrap.servers names no server".into());
+        }
+
+        let fetch = FETCH
+            .iter()
+            .map(|(key, default)| ((*key).to_owned(), p.text(key).unwrap_or(default).to_owned()))
+            .collect();
+        let config = Self {
+            bootstrap_servers,
+            group_id: p.text("group.id").ok_or("group.id is missing: name the group to join")?.to_owned(),
+            client_id: p.text("client.id").unwrap_or_default().to_owned(),
+            client_rack: p.text("client.rack").map(str::to_owned),
+            session_timeout: p.ms("session.timeout.ms", 45_000, 1)?,
+            heartbeat_interval: p.ms("heartbeat.interval.ms", 3_000, 1)?,
+            max_poll_interval: p.ms("max.poll.interval.ms", 300_000, 1)?,
+            max_poll_records: p.number("max.poll.records", 500, 1, i32::MAX as u64)? as usize,
+            request_timeout: p.ms("request.timeout.ms", 30_000, 1)?,
+            retry_backoff: p.ms("retry.backoff.ms", 100, 1)?,
+            retry_backoff_max: p.ms("retry.backoff.max.ms", 1_000, 1)?,
+            connect_timeout: p.ms("socket.connection.setup.timeout.ms", 10_000, 1)?,
+            metadata_max_age: p.ms("metadata.max.age.ms", 300_000, 1)?,
+            auto_offset_reset: match p.text("auto.offset.reset") {
+                None | Some("latest") => OffsetReset::Latest,
+                Some("earliest") => OffsetReset::Earliest,
+                Some("none") => OffsetReset::None,
+                Some(other) => {
+                    return Err(format!("auto.offset.reset={other}: give latest, earliest or none"));
+                }
+            },
+            auto_commit_interval: if p.flag("enable.auto.commit", true)? {
+                Some(p.ms("auto.commit.interval.ms", 5_000, 1)?)
+            } else {
+                None
+            },
+            allow_auto_create_topics: p.flag("allow.auto.create.topics", true)?,
+            read_committed: match p.text("isolation.level") {
+                None | Some("read_uncommitted") => false,
+                Some("read_committed") => true,
+                Some(other) => {
+                    return Err(format!("isolation.level={other}: give read_uncommitted or read_committed"));
+                }
+            },
+            api_max_versions: api_versions(p.text("assignor.api.max.versions").unwrap_or_default())?,
+            fetch,
+            properties: BTreeMap::new(),
+        };
+        config.agree()
+    }
+
+    /// What Kafka checks across keys, and what its broker would refuse.
+    fn agree(self) -> Result<Self, String> {
+        let ms = |d: Duration| d.as_millis();
+        if self.heartbeat_interval >= self.session_timeout {
+            return Err(format!(
+                "heartbeat.interval.ms ({}) must be lower than session.timeout.ms ({}), at most a third of it as a rule",
+                ms(self.heartbeat_interval),
+                ms(self.session_timeout)
+            ));
+        }
+        if self.retry_backoff > self.retry_backoff_max {
+            return Err(format!(
+                "retry.backoff.ms ({}) must not be higher than retry.backoff.max.ms ({})",
+                ms(self.retry_backoff),
+                ms(self.retry_backoff_max)
+            ));
+        }
+        Ok(self)
+    }
+}
+
+struct Properties<'a>(&'a BTreeMap<String, String>);
+
+impl<'a> Properties<'a> {
+    fn known(&self, key: &str) -> Result<(), String> {
+        let mut known = KNOWN.iter().copied().chain(FETCH.iter().map(|(key, _)| *key));
+        if key.starts_with("assignor.") || known.clone().any(|k| k == key) {
+            return Ok(());
+        }
+        let first = known.next().unwrap_or_default();
+        let nearest = known.fold((first, strsim::levenshtein(key, first)), |best, k| {
+            let distance = strsim::levenshtein(key, k);
+            if distance < best.1 { (k, distance) } else { best }
+        });
+        Err(format!("unknown key {key:?}, did you mean {:?}?", nearest.0))
+    }
+
+    /// The value, if it is there and not empty.
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.get(key).map(|v| v.trim()).filter(|v| !v.is_empty())
+    }
+
+    fn number(&self, key: &str, default: u64, min: u64, max: u64) -> Result<u64, String> {
+        let Some(text) = self.text(key) else { return Ok(default) };
+        let in_range = text.parse().ok().filter(|n| (min..=max).contains(n));
+        in_range.ok_or_else(|| format!("{key}={text}: give a number from {min} to {max}"))
+    }
+
+    fn ms(&self, key: &str, default: u64, min: u64) -> Result<Duration, String> {
+        self.number(key, default, min, i32::MAX as u64).map(Duration::from_millis)
+    }
+
+    fn flag(&self, key: &str, default: bool) -> Result<bool, String> {
+        match self.text(key) {
+            None => Ok(default),
+            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+            Some(text) => Err(format!("{key}={text}: give true or false")),
+        }
+    }
+}
+
+fn api_versions(text: &str) -> Result<BTreeMap<String, i16>, String> {
+    let mut caps = BTreeMap::new();
+    for item in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
+        let cap = item.split_once(':').and_then(|(api, version)| {
+            let version = version.trim().parse().ok().filter(|v: &i16| *v >= 0)?;
+            super::connection::is_api(api.trim()).then(|| (api.trim().to_owned(), version))
+        });
+        let Some((api, version)) = cap else {
+            return Err(format!(
+                "assignor.api.max.versions: {item:?} is not API:VERSION with one of the APIs {}",
+                super::connection::API_NAMES.join(", ")
+            ));
+        };
+        caps.insert(api, version);
+    }
+    Ok(caps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<ConsumerConfig, String> {
+        let required = [("bootstrap.servers", "a:1"), ("group.id", "g")];
+        let properties =
+            required.iter().chain(pairs).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        ConsumerConfig::from_properties(properties).map_err(|e| e.to_string())
+    }
+
+    fn refused(pairs: &[(&str, &str)]) -> String {
+        read(pairs).expect_err("must be refused")
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_java_client() {
+        let config = read(&[]).unwrap();
+        assert_eq!(config.session_timeout, Duration::from_secs(45));
+        assert_eq!(config.heartbeat_interval, Duration::from_secs(3));
+        assert_eq!(config.max_poll_interval, Duration::from_secs(300));
+        assert_eq!(config.max_poll_records, 500);
+        assert_eq!(config.auto_offset_reset, OffsetReset::Latest);
+        assert_eq!(config.auto_commit_interval, Some(Duration::from_secs(5)));
+        assert!(!config.read_committed);
+        assert!(config.allow_auto_create_topics);
+        assert_eq!(config.fetch["fetch.max.bytes"], "52428800");
+    }
+
+    #[test]
+    fn several_servers_and_ipv6_addresses_are_read() {
+        let config = read(&[("bootstrap.servers", "a.example:9092, [::1]:9093")]).unwrap();
+        let servers: Vec<_> = config.bootstrap_servers.iter().map(ToString::to_string).collect();
+        assert_eq!(servers, ["a.example:9092", "[::1]:9093"]);
+        assert!(refused(&[("bootstrap.servers", "a.example")]).contains("host:port"));
+        assert!(refused(&[("bootstrap.servers", "a.example:99999")]).contains("host:port"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_the_nearest_one() {
+        assert!(refused(&[("session.timeout", "1")]).contains("session.timeout.ms"));
+        assert!(refused(&[("fetch.max.byte", "1")]).contains("fetch.max.bytes"));
+    }
+
+    #[test]
+    fn keys_of_assignors_are_left_to_them() {
+        let config = read(&[
+            ("partition.assignment.strategy", "weighted"),
+            ("assignor.strategy.weighted.weight", "3"),
+        ]);
+        assert_eq!(config.unwrap().properties["assignor.strategy.weighted.weight"], "3");
+    }
+
+    #[test]
+    fn what_this_version_can_not_do_is_refused_in_words() {
+        assert!(refused(&[("group.protocol", "consumer")]).contains("KIP-848"));
+        assert!(refused(&[("security.protocol", "SSL")]).contains("PLAINTEXT"));
+        assert!(refused(&[("group.instance.id", "i")]).contains("static membership"));
+    }
+
+    #[test]
+    fn values_that_contradict_each_other_are_refused() {
+        assert!(refused(&[("heartbeat.interval.ms", "45000")]).contains("heartbeat.interval.ms"));
+        assert!(refused(&[("retry.backoff.ms", "5000")]).contains("retry.backoff.max.ms"));
+        assert!(refused(&[("max.poll.records", "0")]).contains("max.poll.records"));
+        assert!(refused(&[("enable.auto.commit", "yes")]).contains("true or false"));
+        assert!(refused(&[("group.id", "")]).contains("group.id"));
+    }
+
+    #[test]
+    fn api_versions_can_be_capped() {
+        let config = read(&[("assignor.api.max.versions", "JoinGroup:5, SyncGroup:3")]).unwrap();
+        assert_eq!(
+            config.api_max_versions,
+            [("JoinGroup".to_owned(), 5), ("SyncGroup".to_owned(), 3)].into()
+        );
+        assert!(refused(&[("assignor.api.max.versions", "Join:5")]).contains("JoinGroup"));
+        assert!(refused(&[("assignor.api.max.versions", "JoinGroup:x")]).contains("JoinGroup:x"));
+    }
+}

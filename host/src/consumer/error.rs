@@ -1,0 +1,175 @@
+//! What a consumer reports: errors to whom calls it, events to whom watches it.
+
+use crate::group::TopicPartitions;
+
+/// Why a call of a consumer failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConsumerError {
+    /// The configuration is wrong; the text names the key.
+    #[error("configuration: {0}")]
+    Config(String),
+    /// The consumer is closed.
+    #[error("the consumer is closed")]
+    Closed,
+    /// No subscription yet.
+    #[error("the consumer is not subscribed to any topic: call subscribe first")]
+    NotSubscribed,
+    /// The principal may not use the group (GROUP_AUTHORIZATION_FAILED).
+    #[error("not authorised to use group {group:?}: grant READ on the group; the next poll tries again")]
+    GroupAuthorization {
+        /// `group.id`.
+        group: String,
+    },
+    /// The principal may not read topics (TOPIC_AUTHORIZATION_FAILED).
+    #[error(
+        "not authorised to read topic {topic:?}: grant READ and DESCRIBE on it; the next poll tries again"
+    )]
+    TopicAuthorization {
+        /// The topic.
+        topic: String,
+    },
+    /// The group runs none of the strategies that this member lists (INCONSISTENT_GROUP_PROTOCOL).
+    #[error(
+        "the members of group {group:?} have no strategy in common with this one, which lists {listed}: \
+         list one that all members know, or use another group.id"
+    )]
+    InconsistentProtocol {
+        /// `group.id`.
+        group: String,
+        /// The strategies listed, in order.
+        listed: String,
+    },
+    /// The group has as many members as the broker allows (GROUP_MAX_SIZE_REACHED).
+    #[error(
+        "group {group:?} has as many members as the broker's group.max.size allows; the next poll tries again"
+    )]
+    GroupFull {
+        /// `group.id`.
+        group: String,
+    },
+    /// Another member uses the same `group.instance.id` (FENCED_INSTANCE_ID).
+    #[error("fenced: another consumer has joined with the same group.instance.id")]
+    Fenced,
+    /// The broker refuses what the group's members must agree on; the text says what.
+    #[error("the broker refuses this member: {0}")]
+    Refused(String),
+    /// The partitions were given to another member before the commit: their records will be read again.
+    #[error(
+        "the commit failed because the partitions are no longer this member's ({0}): their records will be read again"
+    )]
+    CommitFailed(String),
+    /// The group is rebalancing; the commit can be repeated after the next poll.
+    #[error("the commit was refused because the group is rebalancing: poll, then commit again")]
+    RebalanceInProgress,
+    /// A commit did not get through.
+    #[error("the commit failed: {0}")]
+    Commit(String),
+    /// A partition has no committed offset and `auto.offset.reset` is `none`.
+    #[error("{topic}-{partition} has no valid committed offset, and auto.offset.reset is \"none\"")]
+    NoOffset {
+        /// The topic.
+        topic: String,
+        /// The partition.
+        partition: u32,
+    },
+    /// The data path failed.
+    #[error("fetching records failed: {0}")]
+    Data(String),
+    /// The consumer's own thread could not be started or has ended.
+    #[error("the consumer's driver failed: {0}")]
+    Driver(String),
+}
+
+impl ConsumerError {
+    /// A stable code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config(_) => "config",
+            Self::Closed => "closed",
+            Self::NotSubscribed => "not-subscribed",
+            Self::GroupAuthorization { .. } => "group-authorization",
+            Self::TopicAuthorization { .. } => "topic-authorization",
+            Self::InconsistentProtocol { .. } => "inconsistent-protocol",
+            Self::GroupFull { .. } => "group-full",
+            Self::Fenced => "fenced",
+            Self::Refused(_) => "refused",
+            Self::CommitFailed(_) => "commit-failed",
+            Self::RebalanceInProgress => "rebalance-in-progress",
+            Self::Commit(_) => "commit",
+            Self::NoOffset { .. } => "no-offset",
+            Self::Data(_) => "data",
+            Self::Driver(_) => "driver",
+        }
+    }
+
+    /// Whether polling on can help: the next `poll` tries again what failed.
+    pub fn is_retriable(&self) -> bool {
+        matches!(
+            self,
+            Self::GroupAuthorization { .. }
+                | Self::TopicAuthorization { .. }
+                | Self::GroupFull { .. }
+                | Self::RebalanceInProgress
+                | Self::Commit(_)
+                | Self::CommitFailed(_)
+                | Self::Data(_)
+        )
+    }
+}
+
+/// What happens to a consumer's membership of its group, told to its observer as it happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupEvent {
+    /// It joins, for the first time or again.
+    Joining {
+        /// Why.
+        cause: String,
+    },
+    /// It has got an assignment, whose records come from the next `poll` on.
+    Assigned {
+        /// The group's generation.
+        generation: i32,
+        /// Its partitions.
+        partitions: Vec<TopicPartitions>,
+        /// Whether it is the leader, whose strategy decided.
+        leader: bool,
+        /// The strategy that the group runs.
+        strategy: String,
+    },
+    /// It has given its partitions back in good order, before it joins again.
+    Revoked {
+        /// The partitions.
+        partitions: Vec<TopicPartitions>,
+    },
+    /// Its partitions are another member's already, or may be.
+    Lost {
+        /// The partitions.
+        partitions: Vec<TopicPartitions>,
+        /// Why.
+        cause: String,
+    },
+    /// It has left the group.
+    Left {
+        /// Why.
+        cause: String,
+    },
+    /// The group does not run the strategy that this member lists first, since not all members know it or prefer it.
+    FirstChoiceNotChosen {
+        /// What this member lists first.
+        wanted: String,
+        /// What the group runs.
+        chosen: String,
+    },
+    /// Something failed that the consumer copes with: it will try again, or has gone on without.
+    Trouble {
+        /// What, and what the consumer does about it.
+        message: String,
+    },
+    /// Something failed that the next `poll` will report.
+    Failed {
+        /// What.
+        error: ConsumerError,
+    },
+}

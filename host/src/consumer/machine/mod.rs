@@ -1,0 +1,645 @@
+//! Membership of a classic consumer group, as a state machine without I/O (after quinn-proto and rustls).
+//!
+//! The driver feeds it events (responses, failures, calls of the application, the time) and carries out the actions it asks
+//! for. Nothing in here reads a clock, a socket or a lock, so that each rebalance, race and fault is a quick, deterministic
+//! test.
+//!
+//! ```text
+//!            subscribe + poll             both done            coordinator known, back-off over
+//!     Idle ───────────────────► Preparing ─────────► Waiting ─────────────────────────────────► Joining
+//!      ▲                            ▲                   ▲ ▲                                        │
+//!      │ left for want of polls     │ rejoin, once the  │ └── try again, with the same bytes ──────┤
+//!      │                            │ application polls │                                  leader  ▼  follower
+//!      └────────────────────────── Stable ◄─────────── Syncing ◄────────────── Assigning ◄─────────┴───► Syncing
+//! ```
+//!
+//! - *Preparing*: what the application has processed is committed, and every strategy is asked for its subscription: once per
+//!   rebalance, since changed bytes would start another one.
+//! - *Waiting*: for the coordinator's address and the end of a back-off.
+//! - *Stable*: partitions are delivered. The next rebalance begins at a poll of the application, for only then is what it was
+//!   given done with; or at once, when the partitions are lost.
+//!
+//! Heartbeats flow from JoinGroup's response on, in *Assigning* and *Syncing* as well: a slow strategy must not cost the
+//! session. Eager rebalances only: nothing is owned outside *Stable*.
+
+mod responses;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::clock::Moment;
+use super::config::Address;
+use super::error::{ConsumerError, GroupEvent};
+use crate::assignor::Interest;
+use crate::group::{MemberSubscription, Subscription, TopicPartitions};
+use crate::wire;
+
+pub(super) use responses::{Coordinator, Join, JoinedMember, Sync};
+
+/// What the machine needs to know.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) group_id: String,
+    pub(super) rack: Option<String>,
+    pub(super) session_timeout: Duration,
+    pub(super) heartbeat_interval: Duration,
+    pub(super) max_poll_interval: Duration,
+    pub(super) retry_backoff: Duration,
+    pub(super) retry_backoff_max: Duration,
+    /// Names of the strategies, in the order of preference.
+    pub(super) strategies: Vec<String>,
+    /// Seeds the spread of back-offs, so that a group does not come back in step.
+    pub(super) seed: u64,
+}
+
+/// Who this member is, for requests that the coordinator fences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) member_id: String,
+    pub(super) generation: i32,
+}
+
+impl Identity {
+    fn none() -> Self {
+        Self { member_id: String::new(), generation: -1 }
+    }
+}
+
+/// Identifies a request, so that the answer to one that no longer matters is dropped.
+pub(super) type RequestId = u64;
+
+/// What the driver is to do, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// Ask any broker for the group's coordinator; answer with [`Machine::coordinator_found`].
+    FindCoordinator(RequestId),
+    /// Open the two connections to the coordinator, in place of any that are open.
+    Connect(Address),
+    /// Ask every strategy for its subscription and, if `commit`, commit what the application has processed as `identity`; answer
+    /// with [`Machine::prepared`].
+    Prepare { round: u64, topics: Vec<String>, commit: Option<Identity>, identity: Identity },
+    /// Send JoinGroup; answer with [`Machine::joined`].
+    Join { id: RequestId, member_id: String, reason: String, protocols: Vec<(String, Bytes)> },
+    /// Run the strategy of this name; answer with [`Machine::planned`].
+    Assign { round: u64, strategy: usize, identity: Identity, members: Vec<MemberSubscription> },
+    /// End the running call of a strategy: its result does not matter any more.
+    CancelAssign,
+    /// Send SyncGroup; answer with [`Machine::synced`].
+    Sync { id: RequestId, identity: Identity, protocol: String, plan: Vec<(String, Bytes)> },
+    /// Send Heartbeat; answer with [`Machine::heartbeat_answered`].
+    Heartbeat { id: RequestId, identity: Identity },
+    /// Send LeaveGroup; answer with [`Machine::left`].
+    Leave { id: RequestId, member_id: String, reason: String },
+    /// Install an assignment and tell the chosen strategy.
+    Deliver(Delivery),
+    /// Records may be handed out until then.
+    Lease(Moment),
+    /// The partitions are lost: hand out nothing any more, commit nothing.
+    Lose { cause: String },
+    /// Commit what the application was given, then answer with [`Machine::committed_before_leaving`].
+    CommitBeforeLeaving(Identity),
+    /// Tell the observer.
+    Event(GroupEvent),
+    /// Report an error to the application.
+    Fail(ConsumerError),
+    /// All is done; the driver may end.
+    Closed,
+}
+
+/// An assignment of this member.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Delivery {
+    pub(super) identity: Identity,
+    /// The index of the strategy that the group runs.
+    pub(super) strategy: usize,
+    pub(super) leader: bool,
+    pub(super) partitions: Vec<TopicPartitions>,
+    pub(super) user_data: Option<Vec<u8>>,
+}
+
+/// A leader's plan on the wire, and what it was made for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Planned {
+    /// Each member's assignment blob.
+    pub(super) blobs: Vec<(String, Bytes)>,
+    /// The partition counts it was made with: a change of one of these asks for another rebalance.
+    pub(super) counts: BTreeMap<String, u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Preparing { round: u64 },
+    Waiting,
+    Joining { id: RequestId },
+    Assigning { round: u64 },
+    Syncing { id: RequestId, sent: Moment },
+    Stable { since: Moment },
+    Committing,
+    Leaving { id: RequestId },
+    Failed,
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seeking {
+    /// Not before then.
+    Unknown(Moment),
+    Finding(RequestId),
+    Known,
+}
+
+/// A heartbeat that is not answered yet.
+#[derive(Debug, Clone, Copy)]
+struct Beat {
+    id: RequestId,
+    sent: Moment,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Machine {
+    settings: Settings,
+    state: State,
+    coordinator: Seeking,
+    identity: Identity,
+    topics: Vec<String>,
+    /// Why the member must join again; while *Stable* or *Idle* it waits for the application's poll.
+    rejoin: Option<String>,
+    /// Why this rebalance was joined, for the broker's log (KIP-800).
+    join_reason: String,
+    /// The bytes of this rebalance, by strategy.
+    protocols: Vec<(String, Bytes)>,
+    /// The subscription has changed since the bytes were made.
+    stale: bool,
+    /// The strategy of the current generation, and whether this member leads it.
+    strategy: usize,
+    leader: bool,
+    /// The topics that the leader's plan was made of, and their partition counts.
+    watched: BTreeMap<String, u32>,
+    /// No JoinGroup before then.
+    join_after: Moment,
+    failures: u32,
+    beat: Option<Beat>,
+    beat_due: Moment,
+    lease: Moment,
+    in_poll: bool,
+    last_poll: Moment,
+    /// When an asked-for rebalance is due, and why.
+    requested: Option<(Moment, String)>,
+    next_id: u64,
+    random: u64,
+    actions: VecDeque<Action>,
+}
+
+impl Machine {
+    pub(super) fn new(settings: Settings, now: Moment) -> Self {
+        let random = settings.seed | 1;
+        Self {
+            settings,
+            state: State::Idle,
+            coordinator: Seeking::Unknown(now),
+            identity: Identity::none(),
+            topics: Vec::new(),
+            rejoin: None,
+            join_reason: String::new(),
+            protocols: Vec::new(),
+            stale: false,
+            strategy: 0,
+            leader: false,
+            watched: BTreeMap::new(),
+            join_after: now,
+            failures: 0,
+            beat: None,
+            beat_due: now,
+            lease: now,
+            in_poll: false,
+            last_poll: now,
+            requested: None,
+            next_id: 0,
+            random,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do, if any.
+    pub(super) fn action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Whether the next rebalance waits for the application: the driver calls [`Self::may_rejoin`] as soon as nothing that it was
+    /// given is still being processed.
+    pub(super) fn wants_to_rejoin(&self) -> bool {
+        self.rejoin.is_some() && matches!(self.state, State::Idle | State::Stable { .. })
+    }
+
+    /// Topics whose partition counts the leader watches.
+    pub(super) fn watched(&self) -> impl Iterator<Item = &String> {
+        self.watched.keys()
+    }
+
+    // Calls of the application.
+
+    /// Subscribes to these topics instead of the current ones.
+    pub(super) fn subscribe(&mut self, now: Moment, mut topics: Vec<String>) {
+        topics.sort();
+        topics.dedup();
+        if topics == self.topics || matches!(self.state, State::Failed | State::Closed) {
+            return;
+        }
+        let first = self.topics.is_empty();
+        self.topics = topics;
+        self.stale = true;
+        let cause = if first { "first subscription" } else { "the subscription changed" };
+        match self.state {
+            State::Preparing { .. } | State::Waiting => self.prepare(cause.into(), None),
+            // What is under way can't be taken back: the answer finds the bytes stale and begins again.
+            State::Joining { .. } | State::Assigning { .. } | State::Syncing { .. } => {}
+            _ => self.rejoin = Some(cause.into()),
+        }
+        self.drive(now);
+    }
+
+    /// Whether the application is inside `poll`, and when it was last.
+    pub(super) fn application(&mut self, in_poll: bool, last_poll: Moment) {
+        self.in_poll = in_poll;
+        self.last_poll = last_poll;
+    }
+
+    /// The application has let go of everything: the rebalance that waited for it begins.
+    pub(super) fn may_rejoin(&mut self, now: Moment) {
+        let Some(cause) = self.rejoin.take_if(|_| matches!(self.state, State::Idle | State::Stable { .. }))
+        else {
+            return;
+        };
+        let commit = matches!(self.state, State::Stable { .. }).then(|| self.identity.clone());
+        self.prepare(cause, commit);
+        self.drive(now);
+    }
+
+    /// Asks for a rebalance after a time. Only the leader's starts one; a later request replaces an earlier one.
+    pub(super) fn request_rebalance(&mut self, now: Moment, after: Duration, cause: String) {
+        self.requested = Some((now + after, cause));
+        self.drive(now);
+    }
+
+    /// Leaves the group, after a last commit if there is something to commit.
+    pub(super) fn close(&mut self, now: Moment, commit: bool) {
+        if matches!(self.state, State::Committing | State::Leaving { .. } | State::Closed) {
+            return;
+        }
+        self.cancel_assign();
+        if commit && matches!(self.state, State::Stable { .. }) {
+            self.state = State::Committing;
+            self.actions.push_back(Action::CommitBeforeLeaving(self.identity.clone()));
+        } else {
+            self.leave_and_close();
+        }
+        self.drive(now);
+    }
+
+    /// The commit before leaving is done, whatever became of it.
+    pub(super) fn committed_before_leaving(&mut self, now: Moment) {
+        if self.state == State::Committing {
+            self.leave_and_close();
+        }
+        self.drive(now);
+    }
+
+    fn leave_and_close(&mut self) {
+        let member = !matches!(self.state, State::Failed) && !self.identity.member_id.is_empty();
+        if member && self.coordinator == Seeking::Known {
+            let id = self.leave("the consumer is closed");
+            self.state = State::Leaving { id };
+        } else {
+            self.closed();
+        }
+    }
+
+    fn leave(&mut self, reason: &str) -> RequestId {
+        let id = self.id();
+        let member_id = std::mem::take(&mut self.identity.member_id);
+        self.reset();
+        self.actions.push_back(Action::Leave { id, member_id, reason: reason.to_owned() });
+        self.actions.push_back(Action::Event(GroupEvent::Left { cause: reason.to_owned() }));
+        id
+    }
+
+    fn closed(&mut self) {
+        self.state = State::Closed;
+        self.actions.push_back(Action::Closed);
+    }
+
+    // Answers of the driver's own work.
+
+    /// The strategies' subscriptions, in their order; the commit that went with it is done, whatever became of it.
+    pub(super) fn prepared(&mut self, now: Moment, round: u64, interests: Vec<Interest>) {
+        if self.state != (State::Preparing { round }) {
+            return;
+        }
+        self.protocols.clear();
+        for (name, interest) in self.settings.strategies.clone().into_iter().zip(interests) {
+            let blob = self.subscription_blob(interest).or_else(|e| {
+                self.trouble(format!(
+                    "the subscription of {name:?} can't be encoded ({e}): joining with all topics and no user data"
+                ));
+                self.subscription_blob(Interest::all(&self.topics))
+            });
+            match blob {
+                Ok(blob) => self.protocols.push((name, blob)),
+                Err(e) => self.trouble(format!("the topics can't be encoded for {name:?}: {e}")),
+            }
+        }
+        self.state = State::Waiting;
+        self.drive(now);
+    }
+
+    fn subscription_blob(&self, interest: Interest) -> Result<Bytes, wire::WireError> {
+        let mut topics = interest.topics;
+        // The broker compares bytes: an unsorted list would cause needless rebalances (KAFKA-12898).
+        topics.sort();
+        topics.dedup();
+        let subscription = Subscription {
+            topics,
+            user_data: interest.user_data,
+            owned: Vec::new(),
+            generation: None,
+            rack: self.settings.rack.clone(),
+        };
+        wire::subscription::encode(&subscription, wire::HIGHEST_VERSION).map(Bytes::from)
+    }
+
+    /// The leader's plan, or why there is none.
+    pub(super) fn planned(&mut self, now: Moment, round: u64, planned: Result<Planned, String>) {
+        if self.state != (State::Assigning { round }) {
+            return;
+        }
+        match planned {
+            Ok(planned) => {
+                self.watched = planned.counts;
+                self.send_sync(now, planned.blobs);
+            }
+            Err(e) => {
+                self.trouble(format!("the leader has no plan: {e}; joining again"));
+                self.back_off(now);
+                self.state = State::Waiting;
+            }
+        }
+        self.drive(now);
+    }
+
+    /// Partition counts of watched topics have been looked up again.
+    pub(super) fn looked_up(&mut self, now: Moment, counts: &BTreeMap<String, u32>) {
+        if !self.leader || !matches!(self.state, State::Stable { .. }) {
+            return;
+        }
+        let count = |counts: &BTreeMap<String, u32>, topic| counts.get(topic).copied().unwrap_or(0);
+        let changed =
+            self.watched.keys().find(|topic| count(counts, *topic) != count(&self.watched, *topic)).cloned();
+        if let Some(topic) = changed {
+            let (before, after) = (count(&self.watched, &topic), count(counts, &topic));
+            self.rejoin.get_or_insert_with(|| {
+                format!("topic {topic} has {after} partitions, it was assigned with {before}")
+            });
+        }
+        self.drive(now);
+    }
+
+    // Time.
+
+    /// When [`Self::handle_timeout`] is to be called next.
+    pub(super) fn next_timeout(&self) -> Option<Moment> {
+        let mut next: Option<Moment> = None;
+        let mut at = |moment: Moment| next = Some(next.map_or(moment, |n| n.min(moment)));
+        if let (Seeking::Unknown(after), true) = (self.coordinator, self.wants_coordinator()) {
+            at(after);
+        }
+        if self.state == State::Waiting && self.coordinator == Seeking::Known {
+            at(self.join_after);
+        }
+        if self.beats() && self.beat.is_none() && self.coordinator == Seeking::Known {
+            at(self.beat_due);
+        }
+        if let State::Stable { since } = self.state {
+            at(self.expiry(since));
+            if let (Some((due, _)), true, None) = (&self.requested, self.leader, &self.rejoin) {
+                at((*due).max(since + self.rebalance_gap()));
+            }
+        }
+        if self.must_poll() && !self.in_poll {
+            at(self.last_poll + self.settings.max_poll_interval);
+        }
+        next
+    }
+
+    /// Time has passed.
+    pub(super) fn handle_timeout(&mut self, now: Moment) {
+        if self.must_poll() && !self.in_poll && now >= self.last_poll + self.settings.max_poll_interval {
+            self.leave_for_want_of_polls();
+        }
+        if let State::Stable { since } = self.state {
+            let gap = since + self.rebalance_gap();
+            if now >= self.expiry(since) {
+                self.forget_coordinator(now);
+                self.lose("no heartbeat was acknowledged within session.timeout.ms");
+            } else if self.leader
+                && self.rejoin.is_none()
+                && let Some((_, cause)) = self.requested.take_if(|(due, _)| now >= (*due).max(gap))
+            {
+                self.rejoin = Some(cause);
+            }
+        }
+        self.drive(now);
+    }
+
+    /// Asked-for rebalances are at least so far apart that each is heard of by heartbeat before the next.
+    fn rebalance_gap(&self) -> Duration {
+        self.settings.heartbeat_interval.max(Duration::from_secs(1))
+    }
+
+    /// When partitions count as lost: a session after the last sign of life that is known to have reached the coordinator, or
+    /// after the delivery if that came later (nothing is handed out before a heartbeat then).
+    fn expiry(&self, since: Moment) -> Moment {
+        self.lease.max(since + self.settings.session_timeout)
+    }
+
+    fn must_poll(&self) -> bool {
+        !matches!(
+            self.state,
+            State::Idle | State::Committing | State::Leaving { .. } | State::Failed | State::Closed
+        )
+    }
+
+    fn leave_for_want_of_polls(&mut self) {
+        let cause = format!(
+            "no poll for {} ms (max.poll.interval.ms): poll more often, fetch fewer records at once, or raise it",
+            self.settings.max_poll_interval.as_millis()
+        );
+        self.cancel_assign();
+        let owned = matches!(self.state, State::Stable { .. });
+        self.state = State::Idle;
+        if owned {
+            self.actions.push_back(Action::Lose { cause: cause.clone() });
+        }
+        if !self.identity.member_id.is_empty() && self.coordinator == Seeking::Known {
+            self.leave(&cause);
+        } else {
+            self.reset();
+            self.actions.push_back(Action::Event(GroupEvent::Left { cause }));
+        }
+        self.rejoin = Some("polls again after max.poll.interval.ms".into());
+    }
+
+    // Progress.
+
+    fn prepare(&mut self, cause: String, commit: Option<Identity>) {
+        let round = self.id();
+        self.stale = false;
+        self.rejoin = None;
+        self.requested = None;
+        self.state = State::Preparing { round };
+        self.actions.push_back(Action::Event(GroupEvent::Joining { cause: cause.clone() }));
+        self.actions.push_back(Action::Prepare {
+            round,
+            topics: self.topics.clone(),
+            commit,
+            identity: self.identity.clone(),
+        });
+        self.join_reason = cause;
+    }
+
+    /// Everything that became possible, or due, is done.
+    fn drive(&mut self, now: Moment) {
+        if self.state == State::Waiting && self.stale {
+            self.prepare("the subscription changed".into(), None);
+        }
+        if let (Seeking::Unknown(after), true) = (self.coordinator, self.wants_coordinator())
+            && now >= after
+        {
+            let id = self.id();
+            self.coordinator = Seeking::Finding(id);
+            self.actions.push_back(Action::FindCoordinator(id));
+        }
+        if self.coordinator != Seeking::Known {
+            return;
+        }
+        if self.state == State::Waiting && now >= self.join_after {
+            self.send_join();
+        }
+        if self.beats() && self.beat.is_none() && now >= self.beat_due {
+            let id = self.id();
+            self.beat = Some(Beat { id, sent: now });
+            self.beat_due = now + self.settings.heartbeat_interval;
+            self.actions.push_back(Action::Heartbeat { id, identity: self.identity.clone() });
+        }
+    }
+
+    fn wants_coordinator(&self) -> bool {
+        matches!(self.state, State::Preparing { .. } | State::Waiting | State::Stable { .. })
+    }
+
+    /// Whether heartbeats flow. Not while JoinGroup is under way: the coordinator then waits for others, and knows that this
+    /// member is alive.
+    fn beats(&self) -> bool {
+        self.identity.generation >= 0
+            && matches!(
+                self.state,
+                State::Preparing { .. }
+                    | State::Assigning { .. }
+                    | State::Syncing { .. }
+                    | State::Stable { .. }
+            )
+    }
+
+    fn send_join(&mut self) {
+        let id = self.id();
+        self.state = State::Joining { id };
+        self.beat = None;
+        self.actions.push_back(Action::Join {
+            id,
+            member_id: self.identity.member_id.clone(),
+            reason: self.join_reason.clone(),
+            protocols: self.protocols.clone(),
+        });
+    }
+
+    fn send_sync(&mut self, now: Moment, plan: Vec<(String, Bytes)>) {
+        let id = self.id();
+        self.state = State::Syncing { id, sent: now };
+        let protocol = self.settings.strategies.get(self.strategy).cloned().unwrap_or_default();
+        self.actions.push_back(Action::Sync { id, identity: self.identity.clone(), protocol, plan });
+    }
+
+    fn lose(&mut self, cause: &str) {
+        self.actions.push_back(Action::Lose { cause: cause.to_owned() });
+        self.prepare(cause.to_owned(), None);
+    }
+
+    /// Nothing of this membership holds any more.
+    fn reset(&mut self) {
+        self.identity = Identity::none();
+        self.reset_generation();
+    }
+
+    fn reset_generation(&mut self) {
+        self.identity.generation = -1;
+        self.beat = None;
+        self.lease = Moment::default();
+        self.actions.push_back(Action::Lease(self.lease));
+    }
+
+    fn cancel_assign(&mut self) {
+        if matches!(self.state, State::Assigning { .. } | State::Preparing { .. }) {
+            self.actions.push_back(Action::CancelAssign);
+        }
+    }
+
+    fn forget_coordinator(&mut self, now: Moment) {
+        let pause = self.next_backoff();
+        self.coordinator = Seeking::Unknown(now + pause);
+        self.beat = None;
+        self.beat_due = now;
+    }
+
+    fn back_off(&mut self, now: Moment) {
+        let pause = self.next_backoff();
+        self.join_after = now + pause;
+    }
+
+    /// Doubles from `retry.backoff.ms` to `retry.backoff.max.ms`, spread by a fifth both ways (KIP-580).
+    fn next_backoff(&mut self) -> Duration {
+        let doubled = self.settings.retry_backoff.saturating_mul(1 << self.failures.min(16));
+        self.failures = self.failures.saturating_add(1);
+        // xorshift64: spread is all that is asked of it.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let percent = u32::try_from(self.random % 41).unwrap_or(0) + 80;
+        doubled.min(self.settings.retry_backoff_max) * percent / 100
+    }
+
+    fn fail(&mut self, error: ConsumerError) {
+        let retriable = error.is_retriable();
+        if matches!(self.state, State::Stable { .. }) {
+            self.actions.push_back(Action::Lose { cause: error.to_string() });
+        }
+        self.cancel_assign();
+        self.state = if retriable { State::Idle } else { State::Failed };
+        self.rejoin = retriable.then(|| format!("trying again after: {error}"));
+        self.actions.push_back(Action::Event(GroupEvent::Failed { error: error.clone() }));
+        self.actions.push_back(Action::Fail(error));
+    }
+
+    fn trouble(&mut self, message: String) {
+        self.actions.push_back(Action::Event(GroupEvent::Trouble { message }));
+    }
+
+    fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}

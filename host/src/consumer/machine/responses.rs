@@ -1,0 +1,369 @@
+//! What the coordinator answers, and what follows from it (Kafka: the handlers in `AbstractCoordinator`).
+
+use kafka_protocol::ResponseError as E;
+
+use super::{Action, Beat, Delivery, Identity, Machine, RequestId, Seeking, State};
+use crate::consumer::clock::Moment;
+use crate::consumer::config::Address;
+use crate::consumer::error::{ConsumerError, GroupEvent};
+use crate::group::{MemberSubscription, Subscription};
+use crate::wire;
+use bytes::Bytes;
+
+/// FindCoordinator's response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::consumer) struct Coordinator {
+    pub(in crate::consumer) error: i16,
+    pub(in crate::consumer) host: String,
+    pub(in crate::consumer) port: i32,
+}
+
+/// JoinGroup's response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::consumer) struct Join {
+    pub(in crate::consumer) error: i16,
+    pub(in crate::consumer) generation: i32,
+    pub(in crate::consumer) protocol: String,
+    pub(in crate::consumer) leader: String,
+    pub(in crate::consumer) member_id: String,
+    pub(in crate::consumer) members: Vec<JoinedMember>,
+}
+
+/// A member as the leader sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::consumer) struct JoinedMember {
+    pub(in crate::consumer) id: String,
+    pub(in crate::consumer) instance_id: Option<String>,
+    pub(in crate::consumer) metadata: Bytes,
+}
+
+/// SyncGroup's response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::consumer) struct Sync {
+    pub(in crate::consumer) error: i16,
+    pub(in crate::consumer) assignment: Bytes,
+}
+
+impl Machine {
+    /// FindCoordinator's answer, or why there is none.
+    pub(in crate::consumer) fn coordinator_found(
+        &mut self,
+        now: Moment,
+        id: RequestId,
+        answer: Result<Coordinator, String>,
+    ) {
+        if self.coordinator != Seeking::Finding(id) {
+            return;
+        }
+        let trouble = match answer {
+            Ok(found) => match E::try_from_code(found.error) {
+                None => match u16::try_from(found.port) {
+                    Ok(port) if !found.host.is_empty() => {
+                        self.coordinator = Seeking::Known;
+                        self.actions.push_back(Action::Connect(Address { host: found.host, port }));
+                        self.drive(now);
+                        return;
+                    }
+                    _ => format!("the coordinator's address {}:{} is none", found.host, found.port),
+                },
+                Some(E::GroupAuthorizationFailed) => {
+                    self.forget_coordinator(now);
+                    self.fail(self.not_authorised());
+                    return;
+                }
+                Some(E::InvalidGroupId) => {
+                    self.forget_coordinator(now);
+                    self.fail(ConsumerError::Refused(format!(
+                        "group.id {:?} is invalid",
+                        self.settings.group_id
+                    )));
+                    return;
+                }
+                Some(error) => format!("the coordinator is not available yet ({error:?})"),
+            },
+            Err(e) => format!("no broker names the coordinator: {e}"),
+        };
+        // The first tries often meet a cluster that is just creating its offsets topic: no trouble yet.
+        if self.failures >= 3 {
+            self.trouble(trouble);
+        }
+        self.forget_coordinator(now);
+        self.drive(now);
+    }
+
+    /// JoinGroup's answer, or why there is none.
+    pub(in crate::consumer) fn joined(&mut self, now: Moment, id: RequestId, answer: Result<Join, String>) {
+        if self.state != (State::Joining { id }) {
+            return;
+        }
+        match answer {
+            Ok(join) => match E::try_from_code(join.error) {
+                None => self.join_accepted(now, join),
+                Some(E::MemberIdRequired) => {
+                    self.identity.member_id = join.member_id;
+                    self.state = State::Waiting;
+                }
+                Some(error) => self.join_refused(now, error),
+            },
+            Err(e) => self.coordinator_lost(now, "JoinGroup", &e),
+        }
+        self.drive(now);
+    }
+
+    fn join_accepted(&mut self, now: Moment, join: Join) {
+        self.failures = 0;
+        self.join_after = now;
+        self.identity = Identity { member_id: join.member_id, generation: join.generation };
+        // The coordinator's session timer runs from its answer on.
+        self.beat_due = now;
+        if self.stale {
+            return self.prepare("the subscription changed".into(), None);
+        }
+        let Some(strategy) = self.settings.strategies.iter().position(|s| *s == join.protocol) else {
+            return self.fail(ConsumerError::Refused(format!(
+                "the group runs {:?}, which this member does not list",
+                join.protocol
+            )));
+        };
+        if strategy != 0 && self.strategy != strategy {
+            let wanted = self.settings.strategies.first().cloned().unwrap_or_default();
+            let chosen = join.protocol.clone();
+            self.actions.push_back(Action::Event(GroupEvent::FirstChoiceNotChosen { wanted, chosen }));
+        }
+        if join.leader.is_empty() {
+            self.trouble(
+                "the group has no leader: its broker assigns the partitions (KIP-848), and no strategy of its members runs".into(),
+            );
+        }
+        self.strategy = strategy;
+        self.leader = join.leader == self.identity.member_id;
+        self.watched.clear();
+        if !self.leader || join.members.is_empty() {
+            return self.send_sync(now, Vec::new());
+        }
+        let members = join.members.into_iter().map(|m| self.decode_member(m)).collect();
+        let round = self.id();
+        self.state = State::Assigning { round };
+        self.actions.push_back(Action::Assign { round, strategy, identity: self.identity.clone(), members });
+    }
+
+    /// A blob that can't be decoded is a member without topics: it gets nothing, and the others go on.
+    fn decode_member(&mut self, member: JoinedMember) -> MemberSubscription {
+        let subscription = wire::subscription::decode(&member.metadata).unwrap_or_else(|e| {
+            self.trouble(format!(
+                "the subscription of member {:?} can't be decoded ({e}): it gets no partitions",
+                member.id
+            ));
+            Subscription::default()
+        });
+        MemberSubscription { member_id: member.id, instance_id: member.instance_id, subscription }
+    }
+
+    fn join_refused(&mut self, now: Moment, error: E) {
+        self.state = State::Waiting;
+        match error {
+            E::UnknownMemberId | E::IllegalGeneration => {
+                self.forget(error);
+                self.back_off(now);
+            }
+            E::RebalanceInProgress | E::CoordinatorLoadInProgress => self.back_off(now),
+            E::CoordinatorNotAvailable | E::NotCoordinator => self.forget_coordinator(now),
+            error => self.refused(now, "JoinGroup", error),
+        }
+    }
+
+    /// SyncGroup's answer, or why there is none.
+    pub(in crate::consumer) fn synced(&mut self, now: Moment, id: RequestId, answer: Result<Sync, String>) {
+        let State::Syncing { id: waiting, sent } = self.state else { return };
+        if waiting != id {
+            return;
+        }
+        match answer {
+            Ok(sync) => match E::try_from_code(sync.error) {
+                None => self.sync_accepted(now, sent, &sync.assignment),
+                Some(error) => {
+                    self.state = State::Waiting;
+                    match error {
+                        E::RebalanceInProgress => {}
+                        E::UnknownMemberId | E::IllegalGeneration => {
+                            self.forget(error);
+                            self.back_off(now);
+                        }
+                        E::CoordinatorLoadInProgress => self.back_off(now),
+                        E::CoordinatorNotAvailable | E::NotCoordinator => self.forget_coordinator(now),
+                        error => self.refused(now, "SyncGroup", error),
+                    }
+                }
+            },
+            Err(e) => self.coordinator_lost(now, "SyncGroup", &e),
+        }
+        self.drive(now);
+    }
+
+    fn sync_accepted(&mut self, now: Moment, sent: Moment, assignment: &[u8]) {
+        // An empty blob is an empty assignment: the leader knew nothing of this member.
+        let decoded =
+            if assignment.is_empty() { Ok((Vec::new(), None)) } else { wire::assignment::decode(assignment) };
+        let (partitions, user_data) = match decoded {
+            Ok(decoded) => decoded,
+            Err(e) => {
+                self.trouble(format!("the leader's assignment can't be decoded ({e}); joining again"));
+                self.back_off(now);
+                self.state = State::Waiting;
+                return;
+            }
+        };
+        // Bytes of an older subscription may have been answered (Kafka: ConsumerCoordinator.onJoinComplete).
+        if let Some(alien) = partitions.iter().find(|p| !self.topics.contains(&p.topic)) {
+            let cause = format!(
+                "the leader assigned topic {:?}, to which this member is not subscribed",
+                alien.topic
+            );
+            self.trouble(format!("{cause}; joining again"));
+            self.back_off(now);
+            return self.prepare(cause, None);
+        }
+        self.failures = 0;
+        self.state = State::Stable { since: now };
+        if self.stale {
+            self.rejoin = Some("the subscription changed".into());
+        }
+        self.extend_lease(sent);
+        self.actions.push_back(Action::Deliver(Delivery {
+            identity: self.identity.clone(),
+            strategy: self.strategy,
+            leader: self.leader,
+            partitions,
+            user_data,
+        }));
+    }
+
+    /// Heartbeat's answer, or why there is none.
+    pub(in crate::consumer) fn heartbeat_answered(
+        &mut self,
+        now: Moment,
+        id: RequestId,
+        answer: Result<i16, String>,
+    ) {
+        let Some(Beat { sent, .. }) = self.beat.take_if(|beat| beat.id == id) else { return };
+        let stable = matches!(self.state, State::Stable { .. });
+        match answer.map(E::try_from_code) {
+            Ok(None) => {
+                self.failures = 0;
+                self.extend_lease(sent);
+            }
+            Ok(Some(E::RebalanceInProgress)) => {
+                // The member is known, and stays so for the rebalance time-out. While it assigns or syncs, older brokers say
+                // this of every heartbeat: there SyncGroup's answer tells.
+                self.extend_lease(sent);
+                if stable {
+                    self.rejoin.get_or_insert_with(|| "the group is rebalancing".into());
+                }
+            }
+            Ok(Some(error @ (E::UnknownMemberId | E::IllegalGeneration))) => self.generation_lost(error),
+            Ok(Some(E::CoordinatorNotAvailable | E::NotCoordinator)) | Err(_) if stable => {
+                self.forget_coordinator(now);
+            }
+            Ok(Some(E::FencedInstanceId)) => self.fail(ConsumerError::Fenced),
+            Ok(Some(E::GroupAuthorizationFailed)) => self.fail(self.not_authorised()),
+            // Answered by JoinGroup or SyncGroup, which are under way; otherwise by the next heartbeat, or the lease.
+            Ok(Some(_)) | Err(_) => {}
+        }
+        self.drive(now);
+    }
+
+    /// What a commit's answer says about the membership.
+    pub(in crate::consumer) fn commit_refused(&mut self, now: Moment, identity: &Identity, error: i16) {
+        if *identity != self.identity {
+            return;
+        }
+        let stable = matches!(self.state, State::Stable { .. });
+        match E::try_from_code(error) {
+            Some(error @ (E::UnknownMemberId | E::IllegalGeneration)) => self.generation_lost(error),
+            Some(E::RebalanceInProgress) if stable => {
+                self.rejoin.get_or_insert_with(|| "the group is rebalancing".into());
+            }
+            Some(E::CoordinatorNotAvailable | E::NotCoordinator) if stable => self.forget_coordinator(now),
+            Some(E::FencedInstanceId) => self.fail(ConsumerError::Fenced),
+            _ => {}
+        }
+        self.drive(now);
+    }
+
+    /// LeaveGroup is answered, or will not be.
+    pub(in crate::consumer) fn left(&mut self, id: RequestId) {
+        if self.state == (State::Leaving { id }) {
+            self.closed();
+        }
+    }
+
+    fn generation_lost(&mut self, error: E) {
+        let cause = match error {
+            E::UnknownMemberId => "the group does not know this member any more",
+            _ => "the group has gone on to another generation without this member",
+        };
+        match self.state {
+            State::Stable { .. } => {
+                self.forget(error);
+                self.lose(cause);
+            }
+            State::Assigning { .. } | State::Syncing { .. } => {
+                self.cancel_assign();
+                self.forget(error);
+                self.state = State::Waiting;
+            }
+            State::Preparing { .. } => self.forget(error),
+            _ => {}
+        }
+    }
+
+    /// After ILLEGAL_GENERATION the member id stays good; after UNKNOWN_MEMBER_ID it does not.
+    fn forget(&mut self, error: E) {
+        if error == E::UnknownMemberId { self.reset() } else { self.reset_generation() }
+    }
+
+    fn coordinator_lost(&mut self, now: Moment, request: &str, error: &str) {
+        self.trouble(format!("{request} failed ({error}); looking for the coordinator again"));
+        self.state = State::Waiting;
+        self.forget_coordinator(now);
+    }
+
+    fn refused(&mut self, now: Moment, request: &str, error: E) {
+        self.back_off(now);
+        let error = match error {
+            E::GroupAuthorizationFailed => self.not_authorised(),
+            E::GroupMaxSizeReached => ConsumerError::GroupFull { group: self.settings.group_id.clone() },
+            E::FencedInstanceId => ConsumerError::Fenced,
+            E::InconsistentGroupProtocol => ConsumerError::InconsistentProtocol {
+                group: self.settings.group_id.clone(),
+                listed: self.settings.strategies.join(", "),
+            },
+            E::InvalidSessionTimeout => ConsumerError::Refused(format!(
+                "session.timeout.ms={} is outside the broker's group.min.session.timeout.ms and group.max.session.timeout.ms",
+                self.settings.session_timeout.as_millis()
+            )),
+            E::InvalidGroupId => {
+                ConsumerError::Refused(format!("group.id {:?} is invalid", self.settings.group_id))
+            }
+            E::UnsupportedVersion => ConsumerError::Refused(format!("it does not know this {request}")),
+            other => {
+                // Brokers add errors: what isn't known is tried again.
+                self.trouble(format!("{request} was refused ({other:?}); trying again"));
+                return;
+            }
+        };
+        self.fail(error);
+    }
+
+    fn not_authorised(&self) -> ConsumerError {
+        ConsumerError::GroupAuthorization { group: self.settings.group_id.clone() }
+    }
+
+    fn extend_lease(&mut self, sent: Moment) {
+        let until = sent + self.settings.session_timeout;
+        if until > self.lease {
+            self.lease = until;
+            self.actions.push_back(Action::Lease(until));
+        }
+    }
+}
