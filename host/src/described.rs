@@ -156,7 +156,8 @@ impl DescribedGroup {
         let mut deserializer = serde_json::Deserializer::from_slice(json);
         let described: Self = serde_path_to_error::deserialize(&mut deserializer).map_err(|e| {
             let place = match e.path().to_string() {
-                root if root == "." => "the document".to_owned(),
+                // What no key or index was read of yet.
+                root if root == "." || root == "?" => "the document".to_owned(),
                 place => place,
             };
             DescribedError::new(place, e.inner().to_string())

@@ -62,6 +62,7 @@ fn everything_that_is_told_arrives() {
 fn what_has_another_shape_is_refused_at_its_place() {
     for (json, place, reason) in [
         ("", "the document", "EOF"),
+        ("{", "the document", "EOF"),
         ("3", "the document", "invalid type: integer"),
         ("{} {}", "after the document", "trailing"),
         (r#"{"topcis": {}}"#, "topcis", "unknown field `topcis`"),

@@ -1,0 +1,299 @@
+//! The command `assignor` as scripts and people meet it: exit codes, JSON, messages that name the place.
+//!
+//! Needs the command and the plugins built, as `cargo xtask test` does before: `cargo xtask plugins` does it alone.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests panic as tests do")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+/// <target>, of which this test is <target>/debug/deps/cli-....
+fn target() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned()
+}
+
+fn built(path: &str) -> PathBuf {
+    let path = target().join(path);
+    assert!(path.exists(), "{} is missing: run `cargo xtask plugins` first", path.display());
+    path
+}
+
+fn weighted() -> String {
+    built("plugins/weighted.wasm").to_str().unwrap().to_owned()
+}
+
+fn assignor_in(dir: &Path, args: &[&str], stdin: &[u8]) -> Output {
+    let mut command = Command::new(built("debug/assignor"));
+    command.args(args).current_dir(dir);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It may end without reading: then the pipe is closed.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn assignor(args: &[&str], stdin: &[u8]) -> Output {
+    assignor_in(&std::env::temp_dir(), args, stdin)
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The one line of JSON on standard output.
+fn json(output: &Output) -> Value {
+    let text = stdout(output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+const GROUP: &str = r#"{
+    "topics": {"t": {"partitions": 12}},
+    "members": [
+        {"id": "c1", "topics": ["t"], "config": {"weight": "1"}},
+        {"id": "c2", "topics": ["t"], "config": {"weight": "2"}},
+        {"id": "c3", "topics": ["t"], "config": {"weight": "3"}}
+    ]
+}"#;
+
+#[test]
+fn every_command_explains_itself_with_an_example_and_its_exit_codes() {
+    for command in ["new", "build", "inspect", "assign"] {
+        let help = assignor(&[command, "--help"], b"");
+        assert_eq!(code(&help), 0);
+        for part in ["Example:", "Exit codes:", "--json"] {
+            assert!(stdout(&help).contains(part), "{command} --help lacks {part}");
+        }
+    }
+    assert!(stdout(&assignor(&["--help"], b"")).contains("Exit codes:"));
+    assert_eq!(code(&assignor(&["frobnicate"], b"")), 2);
+}
+
+#[test]
+fn a_built_in_decides_a_group_from_standard_input() {
+    let output = assignor(&["assign", "--strategy", "range", "--group", "-", "--json"], GROUP.as_bytes());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let answer = json(&output);
+    assert_eq!(keys(&answer), ["assignments", "assignor", "cause", "outcome", "took_us"]);
+    assert_eq!(
+        answer["assignments"],
+        json!({"c1": {"t": [0, 1, 2, 3]}, "c2": {"t": [4, 5, 6, 7]}, "c3": {"t": [8, 9, 10, 11]}})
+    );
+    assert_eq!((&answer["assignor"], &answer["outcome"]), (&json!("range"), &json!("native")));
+    assert!(answer["cause"].is_null() && answer["took_us"].is_u64());
+}
+
+#[test]
+fn a_plugin_decides_by_what_each_members_own_instance_told() {
+    let output = assignor(&["assign", "--strategy", &weighted(), "--json"], GROUP.as_bytes());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let answer = json(&output);
+    assert_eq!((&answer["assignor"], &answer["outcome"]), (&json!("weighted"), &json!("plugin")));
+    let got = |member: &str| answer["assignments"][member]["t"].as_array().unwrap().len();
+    assert_eq!([got("c1"), got("c2"), got("c3")], [2, 4, 6]);
+}
+
+#[test]
+fn configuration_of_the_command_line_is_for_all_and_a_members_own_goes_over_it() {
+    let group = GROUP.replace(r#""config": {"weight": "1"}"#, r#""config": {}"#);
+    let args = ["assign", "--strategy", &weighted(), "--json", "--config", "weight=3", "other=x"];
+    let answer = json(&assignor(&args, group.as_bytes()));
+    let got = |member: &str| answer["assignments"][member]["t"].as_array().unwrap().len();
+    // 3 : 2 : 3 of 12, rounded.
+    assert_eq!(got("c1") + got("c2") + got("c3"), 12);
+    assert!(got("c1") > got("c2") && got("c3") > got("c2"), "{answer}");
+
+    let twice = assignor(&["assign", "--strategy", "range", "--config", "a=1", "--config", "a=2"], b"{}");
+    assert_eq!(code(&twice), 0, "built-ins have no configuration");
+    let twice = assignor(&["assign", "--strategy", &weighted(), "--config", "a=1", "--config", "a=2"], b"{}");
+    assert_eq!(code(&twice), 2);
+    assert!(stderr(&twice).contains("--config a"), "{}", stderr(&twice));
+}
+
+#[test]
+fn user_data_that_the_group_gives_is_not_asked_for() {
+    // Not what the strategy writes, so the member counts as one of weight 1.
+    let group =
+        GROUP.replace(r#""config": {"weight": "3"}"#, r#""config": {"weight": "3"}, "user_data": """#);
+    let answer = json(&assignor(&["assign", "--strategy", &weighted(), "--json"], group.as_bytes()));
+    assert_eq!(answer["outcome"], "plugin");
+    assert_eq!(answer["assignments"]["c3"]["t"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn for_people_the_answer_is_text_that_names_who_decided() {
+    let text = stdout(&assignor(&["assign", "--strategy", "range"], GROUP.as_bytes()));
+    assert!(text.contains("c2  t: 4-7\n") && text.contains("decided by range (native)"), "{text}");
+}
+
+#[test]
+fn a_file_that_cannot_be_loaded_falls_back_with_its_cause() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("text.wasm"), "(component)").unwrap();
+    for (file, cause) in [("missing.wasm", "unreadable"), (".", "unreadable"), ("text.wasm", "text")] {
+        let args = ["assign", "--strategy", file, "--json"];
+        let output = assignor_in(dir.path(), &args, GROUP.as_bytes());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let answer = json(&output);
+        assert_eq!(answer["outcome"], "fallback");
+        assert_eq!(answer["assignor"], "keep");
+        assert_eq!(keys(&answer["cause"]), ["code", "message"]);
+        assert_eq!(answer["cause"]["code"], cause);
+        assert!(answer["assignments"]["c1"]["t"].is_array());
+
+        let strict = assignor_in(dir.path(), &[&args[..], &["--strict"]].concat(), GROUP.as_bytes());
+        assert_eq!(code(&strict), 3);
+        assert_eq!(json(&strict)["outcome"], "fallback");
+        let by_range = [&args[..], &["--fallback", "range"]].concat();
+        assert_eq!(json(&assignor_in(dir.path(), &by_range, GROUP.as_bytes()))["assignor"], "range");
+    }
+    let strict = assignor(&["assign", "--strategy", "range", "--strict"], GROUP.as_bytes());
+    assert_eq!(code(&strict), 0);
+}
+
+#[test]
+fn a_mistyped_built_in_is_bad_input() {
+    let output = assignor(&["assign", "--strategy", "rnage"], GROUP.as_bytes());
+    assert_eq!(code(&output), 2);
+    assert!(
+        stderr(&output).contains("rnage") && stderr(&output).contains("roundrobin"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn bad_groups_are_refused_at_their_place() {
+    for (group, place) in [
+        ("", "the document"),
+        ("{", "the document"),
+        (r#"{"members": [{"id": "a", "topics": [], "wieght": 1}]}"#, "members[0].wieght"),
+        (r#"{"members": [{"id": "a", "topics": []}, {"id": "a", "topics": []}]}"#, "members[1].id"),
+        (
+            r#"{"topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"], "owned": {"t": [1]}}]}"#,
+            "members[0].owned.t[0]",
+        ),
+        (r#"{"topics": {"t": {"partitions": -1}}}"#, "topics.t.partitions"),
+        (r#"{"topics": {"t": {"partitions": 99999999}}}"#, "topics.t.partitions"),
+        (r#"{"members": [{"id": "a", "topics": [], "user_data": "?"}]}"#, "members[0].user_data"),
+    ] {
+        let output = assignor(&["assign", "--strategy", "range", "--json"], group.as_bytes());
+        assert_eq!(code(&output), 2, "{group}");
+        assert!(stderr(&output).contains(place), "{group}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+    let missing = assignor(&["assign", "--strategy", "range", "--group", "no-such-file.json"], b"");
+    assert_eq!(code(&missing), 2);
+    assert!(stderr(&missing).contains("no-such-file.json"), "{}", stderr(&missing));
+}
+
+#[test]
+fn an_empty_group_is_decided() {
+    let output = assignor(&["assign", "--strategy", "range", "--json"], b"{}");
+    assert_eq!((code(&output), &json(&output)["assignments"]), (0, &json!({})));
+}
+
+#[test]
+fn inspect_tells_what_a_good_component_is() {
+    let output = assignor(&["inspect", &weighted(), "--json"], b"");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let report = json(&output);
+    assert_eq!(report["name"], "weighted");
+    assert_eq!(report["kind"], "component");
+    assert_eq!(report["contract"], "0.1.0");
+    assert_eq!(report["runs"], true);
+    assert!(report["refusal"].is_null());
+    assert!(report["protocols"].as_array().unwrap().contains(&json!("eager")));
+    assert!(report["digest"].as_str().unwrap().starts_with("sha256:"));
+    assert_eq!(report["size"], std::fs::metadata(weighted()).unwrap().len());
+    assert_eq!(report["exports"], json!(["assignor:strategy/strategy@0.1.0"]));
+    assert_eq!(report["metadata"]["licenses"], "Apache-2.0");
+    let text = stdout(&assignor(&["inspect", &weighted()], b""));
+    assert!(text.contains("this host would run it"), "{text}");
+}
+
+#[test]
+fn inspect_explains_whatever_it_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = std::fs::read(weighted()).unwrap();
+    let module = wat::parse_str(r#"(module (memory (export "memory") 1))"#).unwrap();
+    let noise: Vec<u8> = (0..4096u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let files: [(&str, &[u8], &str); 6] = [
+        ("empty", b"", "not-wasm"),
+        ("text", b"(component)", "text"),
+        ("module", &module, "core-module"),
+        ("cut-off", &good[..good.len() / 2], "malformed"),
+        ("noise", &noise, "not-wasm"),
+        ("an-executable", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", "not-wasm"),
+    ];
+    for (name, bytes, _) in files {
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+    }
+    let all = files.iter().map(|(name, _, refusal)| (*name, *refusal));
+    for (name, refusal) in all.chain([(".", "unreadable"), ("missing", "unreadable")]) {
+        let output = assignor_in(dir.path(), &["inspect", name, "--json"], b"");
+        assert_eq!(code(&output), 1, "{name}: {}", stderr(&output));
+        let report = json(&output);
+        assert_eq!(report["runs"], false, "{name}");
+        assert_eq!(report["refusal"]["code"], refusal, "{name}: {report}");
+        assert_eq!(keys(&report["refusal"]), ["advice", "code", "message"]);
+        let text = stdout(&assignor_in(dir.path(), &["inspect", name], b""));
+        assert!(text.contains("would not run it"), "{name}: {text}");
+    }
+    let module = json(&assignor_in(dir.path(), &["inspect", "module", "--json"], b""));
+    assert_eq!((&module["kind"], &module["exports"]), (&json!("core-module"), &json!(["memory"])));
+}
+
+#[test]
+fn new_makes_a_project_and_never_writes_over_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = assignor_in(dir.path(), &["new", "my.strategy", "--lang", "rust", "--json"], b"");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let project = dir.path().join("my.strategy");
+    for file in json(&output)["files"].as_array().unwrap() {
+        let text = std::fs::read_to_string(project.join(file.as_str().unwrap())).unwrap();
+        assert!(!text.contains("{{"), "{file}: {text}");
+    }
+    assert!(std::fs::read_to_string(project.join("src/lib.rs")).unwrap().contains("\"my.strategy\""));
+    assert!(std::fs::read_to_string(project.join("Cargo.toml")).unwrap().contains("name = \"my-strategy\""));
+
+    let again = assignor_in(dir.path(), &["new", "my.strategy"], b"");
+    assert_eq!(code(&again), 2);
+    assert!(stderr(&again).contains("exists already"), "{}", stderr(&again));
+    for name in ["../elsewhere", "range", "org.apache.kafka.clients.consumer.RangeAssignor", "", "a b"] {
+        assert_eq!(code(&assignor_in(dir.path(), &["new", name], b"")), 2, "{name}");
+    }
+    let sdk = assignor_in(dir.path(), &["new", "other", "--sdk-path", "nowhere"], b"");
+    assert_eq!(code(&sdk), 2);
+    assert!(!dir.path().join("other").exists());
+}
+
+#[test]
+fn build_refuses_what_is_no_strategys_project() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = assignor_in(dir.path(), &["build", "."], b"");
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("Cargo.toml"), "{}", stderr(&output));
+
+    std::fs::create_dir(dir.path().join("src")).unwrap();
+    std::fs::write(dir.path().join("src/lib.rs"), "").unwrap();
+    let manifest = "[package]\nname = \"plain\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+    std::fs::write(dir.path().join("Cargo.toml"), manifest).unwrap();
+    let output = assignor_in(dir.path(), &["build"], b"");
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("cdylib"), "{}", stderr(&output));
+}
