@@ -99,7 +99,7 @@ calls! {
     LeaveGroup LeaveGroupRequest LeaveGroupResponse 1..=5
     OffsetCommit OffsetCommitRequest OffsetCommitResponse 2..=9
     OffsetFetch OffsetFetchRequest OffsetFetchResponse 1..=9
-    ListOffsets ListOffsetsRequest ListOffsetsResponse 1..=10
+    ListOffsets ListOffsetsRequest ListOffsetsResponse 2..=9
     Metadata MetadataRequest MetadataResponse 4..=12
     ApiVersions ApiVersionsRequest ApiVersionsResponse 0..=4
 }

@@ -1,8 +1,42 @@
-//! x
+//! A Kafka consumer whose group is split by any [`Assignor`](crate::Assignor): classic group membership of our own, records
+//! through librdkafka.
+//!
+//! Classic membership is the only protocol with client-side assignors: a group of the new one (KIP-848) is assigned by its
+//! broker. Brokers go on serving the classic one.
+//!
+//! ```text
+//!   application's thread          driver's thread                    strategies' thread
+//!   api ── fetcher ── data        driver ── machine                  strategist ── Assignor
+//!              │   (librdkafka)     │  ├── connection, coordinator,      ▲
+//!              └──── shared ────────┘  │   metadata, offsets             │
+//!                                      └─────────────────────────────────┘
+//! ```
+//!
+//! - `machine`: membership, without I/O: what follows from what.
+//! - `driver`: sockets, clock, positions; does what the machine says.
+//! - `shared`: the rules by which records are handed out.
+//! - [`EmbeddedBroker`]: a broker within the process, for demonstrations and tests.
+
+mod api;
 mod clock;
 mod config;
 mod connection;
+mod coordinator;
+mod data;
+mod driver;
+mod embedded;
 mod error;
+mod fetcher;
 mod machine;
+mod metadata;
+mod offsets;
+mod services;
+mod shared;
+mod strategist;
+
+pub use api::Consumer;
 pub use config::{Address, ConsumerConfig, OffsetReset};
+pub use data::Record;
+pub use embedded::{EmbeddedBroker, EmbeddedError};
 pub use error::{ConsumerError, GroupEvent};
+pub use shared::GroupMetadata;

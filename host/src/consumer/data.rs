@@ -1,0 +1,171 @@
+//! The data path: fetching records of given partitions from given offsets. Everything else is ours.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::config::ConsumerConfig;
+use super::error::ConsumerError;
+use super::offsets::Offsets;
+
+/// A record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its topic.
+    pub topic: Arc<str>,
+    /// Its partition.
+    pub partition: u32,
+    /// Its offset.
+    pub offset: i64,
+    /// Milliseconds since 1970-01-01 UTC, as the producer or the broker set it.
+    pub timestamp_ms: Option<i64>,
+    /// Its key.
+    pub key: Option<Vec<u8>>,
+    /// Its value; `None` is a tombstone.
+    pub value: Option<Vec<u8>>,
+    /// Its headers, in order.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// What a look for a record found.
+#[derive(Debug)]
+pub(super) enum Fetched {
+    Record(Record),
+    /// Nothing within the time.
+    Nothing,
+    /// A partition's offset is not there (any more), without telling which partition's.
+    OutOfRange,
+    Failed(ConsumerError),
+}
+
+/// Fetches records.
+pub(super) trait DataPath: Send {
+    /// Fetches these partitions from these offsets on, and nothing else. Records of what was assigned before never come
+    /// afterwards.
+    fn assign(&mut self, offsets: &Offsets) -> Result<(), ConsumerError>;
+
+    /// The next record, within a time.
+    fn next(&mut self, limit: Duration) -> Fetched;
+}
+
+/// librdkafka, as nothing but a fetcher: manual assignment, no group, no commits, no resets.
+pub(super) struct Librdkafka {
+    consumer: BaseConsumer,
+    topics: Vec<Arc<str>>,
+}
+
+impl Librdkafka {
+    pub(super) fn new(config: &ConsumerConfig) -> Result<Self, ConsumerError> {
+        let consumer =
+            client_config(config).create().map_err(|e| ConsumerError::Config(format!("data path: {e}")))?;
+        Ok(Self { consumer, topics: Vec::new() })
+    }
+}
+
+/// A topic's name, shared by all its records.
+fn intern(topics: &mut Vec<Arc<str>>, name: &str) -> Arc<str> {
+    if let Some(known) = topics.iter().find(|t| &***t == name) {
+        return Arc::clone(known);
+    }
+    let name: Arc<str> = name.into();
+    topics.push(Arc::clone(&name));
+    name
+}
+
+/// Every property in which librdkafka differs from the Java client is set to Java's value, here or by `config.fetch`.
+fn client_config(config: &ConsumerConfig) -> ClientConfig {
+    let servers: Vec<String> = config.bootstrap_servers.iter().map(ToString::to_string).collect();
+    let fetch_max: u64 = config.fetch.get("fetch.max.bytes").and_then(|v| v.parse().ok()).unwrap_or(0);
+    let mut client = ClientConfig::new();
+    client
+        .set("bootstrap.servers", servers.join(","))
+        // Required, though no group request is ever sent through here.
+        .set("group.id", &config.group_id)
+        .set("client.id", &config.client_id)
+        .set("client.rack", config.client_rack.as_deref().unwrap_or_default())
+        .set("enable.auto.commit", "false")
+        .set("enable.auto.offset.store", "false")
+        .set("auto.offset.reset", "error")
+        .set("isolation.level", if config.read_committed { "read_committed" } else { "read_uncommitted" })
+        .set("allow.auto.create.topics", config.allow_auto_create_topics.to_string())
+        .set("topic.metadata.refresh.interval.ms", config.metadata_max_age.as_millis().to_string())
+        .set("retry.backoff.ms", config.retry_backoff.as_millis().to_string())
+        .set("retry.backoff.max.ms", config.retry_backoff_max.as_millis().to_string())
+        .set("socket.timeout.ms", config.request_timeout.as_millis().max(1_000).to_string())
+        .set("socket.connection.setup.timeout.ms", config.connect_timeout.as_millis().max(1_000).to_string())
+        // librdkafka wants room for one fetch and its framing.
+        .set("receive.message.max.bytes", (fetch_max + 512).max(100_000_000).to_string());
+    for (key, value) in &config.fetch {
+        let key = if key == "fetch.max.wait.ms" { "fetch.wait.max.ms" } else { key };
+        client.set(key, value);
+    }
+    client
+}
+
+impl DataPath for Librdkafka {
+    fn assign(&mut self, offsets: &Offsets) -> Result<(), ConsumerError> {
+        let failed = |e: KafkaError| ConsumerError::Data(e.to_string());
+        let mut list = TopicPartitionList::with_capacity(offsets.len());
+        for ((topic, partition), offset) in offsets {
+            let partition = i32::try_from(*partition).unwrap_or(i32::MAX);
+            list.add_partition_offset(topic, partition, Offset::Offset(*offset)).map_err(failed)?;
+        }
+        self.topics.retain(|t| offsets.keys().any(|(topic, _)| **topic == **t));
+        // A partition that stays would keep its old position: all are taken away first.
+        self.consumer.unassign().map_err(failed)?;
+        if !offsets.is_empty() {
+            self.consumer.assign(&list).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, limit: Duration) -> Fetched {
+        match self.consumer.poll(limit) {
+            None | Some(Err(KafkaError::PartitionEOF(_) | KafkaError::NoMessageReceived)) => Fetched::Nothing,
+            Some(Ok(message)) => {
+                let topic = intern(&mut self.topics, message.topic());
+                Fetched::Record(record(topic, &message))
+            }
+            Some(Err(KafkaError::MessageConsumption(
+                RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange,
+            ))) => Fetched::OutOfRange,
+            Some(Err(KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed))) => {
+                Fetched::Failed(ConsumerError::Data("not authorised to read an assigned topic".into()))
+            }
+            Some(Err(e @ KafkaError::MessageConsumptionFatal(_))) => {
+                Fetched::Failed(ConsumerError::Data(e.to_string()))
+            }
+            Some(Err(e)) => {
+                // Brokers that are away, leaders that move: librdkafka goes on by itself.
+                tracing::debug!(error = %e, "data path");
+                Fetched::Nothing
+            }
+        }
+    }
+}
+
+fn record(topic: Arc<str>, message: &BorrowedMessage<'_>) -> Record {
+    // rdkafka panics on a header whose name is not UTF-8, which any producer may write.
+    let headers = catch_unwind(AssertUnwindSafe(|| {
+        let headers = message.headers().into_iter().flat_map(|headers| headers.iter());
+        headers.map(|h| (h.key.to_owned(), h.value.map(<[u8]>::to_vec))).collect()
+    }));
+    Record {
+        topic,
+        partition: u32::try_from(message.partition()).unwrap_or(u32::MAX),
+        offset: message.offset(),
+        timestamp_ms: message.timestamp().to_millis(),
+        key: message.key().map(<[u8]>::to_vec),
+        value: message.payload().map(<[u8]>::to_vec),
+        headers: headers.unwrap_or_else(|_| {
+            tracing::warn!(offset = message.offset(), "headers dropped: a name is not UTF-8");
+            Vec::new()
+        }),
+    }
+}

@@ -1,0 +1,670 @@
+//! Carries out what the [`Machine`] asks for: sockets, clock, strategies, positions. One thread, one loop.
+
+mod work;
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::clock::Moment;
+use super::config::ConsumerConfig;
+use super::connection::{Channel, Settings};
+use super::coordinator;
+use super::error::{ConsumerError, GroupEvent};
+use super::machine::{
+    self, Action, Coordinator, Delivery, Identity, Join, Machine, Planned, RequestId, Sync,
+};
+use super::metadata::Metadata;
+use super::offsets::Offsets;
+use super::services::ConsumerServices;
+use super::shared::{Assignment, Shared};
+use super::strategist::Strategist;
+use crate::assignor::{Cancellation, Context, Interest, Services};
+
+/// How long a consumer may take to commit and to leave before it goes without.
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Within which a strategy tells its subscription, or hears of its assignment. A plugin's own limit is far below.
+const STRATEGY_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the application asks for.
+pub(super) enum Command {
+    Subscribe(Vec<String>),
+    Commit {
+        identity: Identity,
+        offsets: Offsets,
+        reply: SyncSender<Result<(), CommitError>>,
+    },
+    /// Some position of this epoch's assignment is out of range.
+    OutOfRange,
+    Close {
+        commit: bool,
+    },
+}
+
+/// Why a commit failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CommitError {
+    /// Trying again can help.
+    NotNow(String),
+    Final(ConsumerError),
+}
+
+/// What the driver's own tasks found out.
+enum Event {
+    Coordinator(RequestId, Result<Coordinator, String>),
+    Prepared {
+        round: u64,
+        interests: Vec<Interest>,
+        troubles: Vec<String>,
+    },
+    Joined(RequestId, Result<Join, String>),
+    Planned {
+        round: u64,
+        planned: Result<Planned, String>,
+        troubles: Vec<String>,
+    },
+    Synced(RequestId, Result<Sync, String>),
+    Beat(RequestId, Result<i16, String>),
+    Left(RequestId),
+    CommittedBeforeLeaving,
+    /// A commit was answered with this code.
+    Committed {
+        identity: Identity,
+        offsets: Offsets,
+        code: i16,
+    },
+    AutoCommitDone,
+    Located {
+        delivery: u64,
+        result: Result<Assignment, ConsumerError>,
+    },
+    Corrected {
+        identity: Identity,
+        result: Result<Offsets, ConsumerError>,
+    },
+    LookedUp,
+    Trouble(String),
+}
+
+/// The two connections to the coordinator: a broker answers one request of a connection at a time, and JoinGroup and SyncGroup
+/// are answered when everybody is there.
+struct Link {
+    rebalance: Channel,
+    rest: Channel,
+}
+
+type Observer = Arc<dyn Fn(&GroupEvent) + Send + std::marker::Sync>;
+
+/// What the driver is made of.
+pub(super) struct Parts {
+    pub(super) config: Arc<ConsumerConfig>,
+    pub(super) strategies: Vec<String>,
+    pub(super) strategist: Strategist,
+    pub(super) shared: Arc<Shared>,
+    pub(super) observer: Observer,
+    pub(super) commands: UnboundedReceiver<Command>,
+}
+
+/// What tasks need, and share.
+struct Common {
+    config: Arc<ConsumerConfig>,
+    settings: Rc<Settings>,
+    metadata: Metadata,
+    strategist: Strategist,
+    services: Arc<dyn Services>,
+    events: UnboundedSender<Event>,
+}
+
+struct Driver {
+    common: Rc<Common>,
+    machine: Machine,
+    strategies: Vec<String>,
+    shared: Arc<Shared>,
+    observer: Observer,
+    link: Option<Rc<Link>>,
+    /// Requests to the coordinator that a new connection makes void.
+    requests: JoinSet<()>,
+    /// What goes on whatever becomes of the coordinator.
+    tasks: JoinSet<()>,
+    /// Ends the running call of a strategy.
+    running: Cancellation,
+    /// Counts deliveries; positions that are located for an older one are void.
+    delivery: u64,
+    locating: Option<AbortHandle>,
+    /// What was given up for the rebalance that now begins.
+    given_up: Option<Assignment>,
+    correcting: bool,
+    auto_commit_due: Option<Moment>,
+    auto_committing: bool,
+    look_up_due: Moment,
+    looking_up: bool,
+    closing: Option<Moment>,
+    closed: bool,
+}
+
+/// Runs a consumer until it is closed.
+pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(|e| ConsumerError::Driver(e.to_string()))?;
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let (events, received) = unbounded_channel();
+        let Parts { config, strategies, strategist, shared, observer, commands } = parts;
+        let settings = Settings::new(&config);
+        let metadata = Metadata::new(&config, Rc::clone(&settings));
+        let services = ConsumerServices { cluster: metadata.cluster(), shared: Arc::downgrade(&shared) };
+        let now = Moment::now();
+        let machine = Machine::new(
+            machine::Settings {
+                group_id: config.group_id.clone(),
+                rack: config.client_rack.clone(),
+                session_timeout: config.session_timeout,
+                heartbeat_interval: config.heartbeat_interval,
+                max_poll_interval: config.max_poll_interval,
+                retry_backoff: config.retry_backoff,
+                retry_backoff_max: config.retry_backoff_max,
+                strategies: strategies.clone(),
+                seed: RandomState::new().hash_one(&config.group_id),
+            },
+            now,
+        );
+        let auto_commit_due = config.auto_commit_interval.map(|interval| now + interval);
+        let common = Common { config, settings, metadata, strategist, services: Arc::new(services), events };
+        let driver = Driver {
+            common: Rc::new(common),
+            machine,
+            strategies,
+            shared,
+            observer,
+            link: None,
+            requests: JoinSet::new(),
+            tasks: JoinSet::new(),
+            running: Cancellation::default(),
+            delivery: 0,
+            locating: None,
+            given_up: None,
+            correcting: false,
+            auto_commit_due,
+            auto_committing: false,
+            look_up_due: now,
+            looking_up: false,
+            closing: None,
+            closed: false,
+        };
+        driver.run(received, commands).await;
+    });
+    Ok(())
+}
+
+impl Driver {
+    async fn run(mut self, mut events: UnboundedReceiver<Event>, mut commands: UnboundedReceiver<Command>) {
+        loop {
+            let now = Moment::now();
+            self.turn(now);
+            if self.closed || self.closing.is_some_and(|deadline| now >= deadline) {
+                break;
+            }
+            let pause = self.next_timeout().map_or(Duration::from_secs(60), |next| next.since(now));
+            tokio::select! {
+                Some(event) = events.recv() => self.event(event),
+                command = commands.recv(), if self.closing.is_none() => match command {
+                    Some(command) => self.command(command),
+                    // The consumer is gone without a word.
+                    None => self.command(Command::Close { commit: false }),
+                },
+                () = self.shared.wake.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+                Some(_) = self.requests.join_next(), if !self.requests.is_empty() => {}
+                Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
+            }
+        }
+        self.running.cancel();
+    }
+
+    /// Lets time pass, and does what is due.
+    fn turn(&mut self, now: Moment) {
+        let (in_poll, last_poll) = self.shared.application();
+        self.machine.application(in_poll, last_poll);
+        if let Some((after, cause)) = self.shared.take_request() {
+            self.machine.request_rebalance(now, after, cause);
+        }
+        self.machine.handle_timeout(now);
+        self.act();
+        if self.machine.wants_to_rejoin()
+            && let Some(given_up) = self.shared.give_up_in_poll()
+        {
+            self.revoked(given_up, now);
+        }
+        self.auto_commit(now);
+        self.look_up(now);
+    }
+
+    fn next_timeout(&self) -> Option<Moment> {
+        let due = [
+            self.machine.next_timeout(),
+            self.auto_commit_due.filter(|_| !self.auto_committing),
+            (!self.looking_up && self.machine.watched().next().is_some()).then_some(self.look_up_due),
+            self.closing,
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = Moment::now();
+        match command {
+            Command::Subscribe(topics) => self.machine.subscribe(now, topics),
+            Command::Commit { identity, offsets, reply } => {
+                let commit = self.committer(identity, offsets);
+                self.tasks.spawn_local(async move {
+                    // Who asked may have given up waiting.
+                    let _ = reply.send(commit.await);
+                });
+            }
+            Command::OutOfRange => self.correct(),
+            Command::Close { commit } => {
+                self.closing.get_or_insert(now + CLOSE_TIMEOUT);
+                self.machine.close(now, commit);
+            }
+        }
+        self.act();
+    }
+
+    fn event(&mut self, event: Event) {
+        let now = Moment::now();
+        match event {
+            Event::Coordinator(id, answer) => self.machine.coordinator_found(now, id, answer),
+            Event::Prepared { round, interests, troubles } => {
+                self.troubles(troubles);
+                self.machine.prepared(now, round, interests);
+            }
+            Event::Joined(id, answer) => self.machine.joined(now, id, answer),
+            Event::Planned { round, planned, troubles } => {
+                self.troubles(troubles);
+                self.look_up_due = now + self.common.config.metadata_max_age;
+                self.machine.planned(now, round, planned);
+            }
+            Event::Synced(id, answer) => self.machine.synced(now, id, answer),
+            Event::Beat(id, answer) => self.machine.heartbeat_answered(now, id, answer),
+            Event::Left(id) => self.machine.left(id),
+            Event::CommittedBeforeLeaving => self.machine.committed_before_leaving(now),
+            Event::Committed { identity, offsets, code } => {
+                if code == 0 {
+                    self.shared.committed(&identity, &offsets);
+                } else {
+                    self.machine.commit_refused(now, &identity, code);
+                }
+            }
+            Event::AutoCommitDone => self.auto_committing = false,
+            Event::Located { delivery, result } => self.located(delivery, result),
+            Event::Corrected { identity, result } => {
+                self.correcting = false;
+                match result {
+                    Ok(offsets) => self.shared.correct(&identity, &offsets),
+                    Err(error) => self.fail(error),
+                }
+            }
+            Event::LookedUp => self.looked_up(now),
+            Event::Trouble(message) => self.troubles(vec![message]),
+        }
+        self.act();
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.machine.action() {
+            self.carry_out(action);
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::FindCoordinator(id) => {
+                self.spawn(move |common| async move {
+                    let group = common.config.group_id.as_str();
+                    let answer =
+                        common.metadata.ask(|version| coordinator::find_request(group, version)).await;
+                    Event::Coordinator(id, answer.map(coordinator::found))
+                });
+            }
+            Action::Connect(address) => {
+                self.requests.abort_all();
+                let channel = || Channel::new(address.clone(), Rc::clone(&self.common.settings));
+                self.link = Some(Rc::new(Link { rebalance: channel(), rest: channel() }));
+            }
+            // The commit that belongs to it was begun by `revoked`, which has the offsets.
+            Action::Prepare { round, topics, commit, identity } => {
+                self.prepare(round, topics, commit.is_some(), &identity);
+            }
+            Action::Join { id, member_id, reason, protocols } => self.request(
+                move |common, link| async move {
+                    coordinator::join(&link.rebalance, &common.config, &member_id, &reason, protocols).await
+                },
+                move |answer| Event::Joined(id, answer),
+            ),
+            Action::Assign { round, strategy, identity, members } => {
+                let name = self.strategies.get(strategy).cloned().unwrap_or_default();
+                let cx = self.context(&identity);
+                self.spawn(move |common| work::plan(common, round, strategy, name, cx, members));
+            }
+            Action::CancelAssign => self.running.cancel(),
+            Action::Sync { id, identity, protocol, plan } => self.request(
+                move |common, link| async move {
+                    coordinator::sync(&link.rebalance, &common.config, &identity, &protocol, plan).await
+                },
+                move |answer| Event::Synced(id, answer),
+            ),
+            Action::Heartbeat { id, identity } => self.request(
+                move |common, link| async move {
+                    coordinator::heartbeat(&link.rest, &common.config, &identity).await
+                },
+                move |answer| Event::Beat(id, answer),
+            ),
+            Action::Leave { id, member_id, reason } => self.request(
+                move |common, link| async move {
+                    coordinator::leave(&link.rest, &common.config, &member_id, &reason).await
+                },
+                move |answer| {
+                    if let Err(e) = answer {
+                        tracing::warn!(error = %e, "LeaveGroup was not answered");
+                    }
+                    Event::Left(id)
+                },
+            ),
+            Action::Deliver(delivery) => self.deliver(delivery),
+            Action::Lease(until) => self.shared.lease(until),
+            Action::Lose { cause } => self.lose(cause),
+            Action::CommitBeforeLeaving(identity) => self.commit_before_leaving(identity),
+            Action::Event(event) => self.tell(&event),
+            Action::Fail(error) => self.shared.report(error),
+            Action::Closed => self.closed = true,
+        }
+    }
+
+    /// Runs a task whose outcome matters whatever becomes of the coordinator.
+    fn spawn<F>(&mut self, task: impl FnOnce(Rc<Common>) -> F) -> AbortHandle
+    where
+        F: Future<Output = Event> + 'static,
+    {
+        let events = self.common.events.clone();
+        let task = task(Rc::clone(&self.common));
+        self.tasks.spawn_local(async move {
+            // The driver has ended if nobody receives.
+            let _ = events.send(task.await);
+        })
+    }
+
+    /// Sends a request to the coordinator, and its answer as an event.
+    fn request<T, F>(
+        &mut self,
+        send: impl FnOnce(Rc<Common>, Rc<Link>) -> F,
+        event: impl FnOnce(Result<T, String>) -> Event + 'static,
+    ) where
+        T: 'static,
+        F: Future<Output = Result<T, super::connection::RequestError>> + 'static,
+    {
+        let events = self.common.events.clone();
+        let Some(link) = self.link.clone() else {
+            let _ = events.send(event(Err("the coordinator is not known".into())));
+            return;
+        };
+        let answer = send(Rc::clone(&self.common), link);
+        self.requests.spawn_local(async move {
+            let _ = events.send(event(answer.await.map_err(|e| e.to_string())));
+        });
+    }
+
+    /// For a new call of a strategy, which [`Action::CancelAssign`] ends.
+    fn context(&mut self, identity: &Identity) -> Context {
+        self.running = Cancellation::default();
+        Context {
+            group_id: self.common.config.group_id.clone(),
+            member_id: identity.member_id.clone(),
+            instance_id: None,
+            rack: self.common.config.client_rack.clone(),
+            generation: identity.generation,
+            now_ms: work::now_ms(),
+            seed: work::seed(&self.common.config.group_id, &identity.member_id, identity.generation),
+            services: Arc::clone(&self.common.services),
+            cancellation: self.running.clone(),
+        }
+    }
+
+    /// The partitions are given up: what was processed of them is committed while the strategies are asked.
+    fn revoked(&mut self, given_up: Option<Assignment>, now: Moment) {
+        self.stop_locating();
+        if let Some(assignment) = given_up {
+            let partitions = assignment.partitions();
+            self.tell(&GroupEvent::Revoked { partitions });
+            self.given_up = Some(assignment);
+        }
+        self.machine.may_rejoin(now);
+        self.act();
+    }
+
+    fn prepare(&mut self, round: u64, topics: Vec<String>, commit: bool, identity: &Identity) {
+        let strategies = self.strategies.len();
+        let cx = self.context(identity);
+        let given_up =
+            self.given_up.take().filter(|_| commit && self.common.config.auto_commit_interval.is_some());
+        let commit = given_up.map(|a| self.committer(a.identity.clone(), a.processed()));
+        self.spawn(move |common| async move {
+            let asked = common.strategist.subscriptions(cx, topics, strategies, STRATEGY_LIMIT);
+            let committed = async {
+                match commit {
+                    Some(commit) => commit.await,
+                    None => Ok(()),
+                }
+            };
+            let ((interests, mut troubles), committed) = tokio::join!(asked, committed);
+            if let Err(e) = committed {
+                troubles.push(format!("{}; what was not committed will be read again", e.text()));
+            }
+            Event::Prepared { round, interests, troubles }
+        });
+    }
+
+    fn deliver(&mut self, delivery: Delivery) {
+        self.stop_locating();
+        let number = self.delivery;
+        let cx = self.context(&delivery.identity);
+        let (strategy, partitions, user_data) =
+            (delivery.strategy, delivery.partitions.clone(), delivery.user_data);
+        let name = self.strategies.get(strategy).cloned().unwrap_or_default();
+        self.told(strategy, name.clone(), cx, partitions, user_data);
+
+        let Some(link) = self.link.clone() else { return };
+        let (identity, leader, partitions) = (delivery.identity, delivery.leader, delivery.partitions);
+        let handle = self.spawn(move |common| async move {
+            let located = work::locate(&common, &link, &partitions).await;
+            let result =
+                located.map(|(start, committed)| Assignment::new(identity, leader, name, &start, &committed));
+            Event::Located { delivery: number, result }
+        });
+        self.locating = Some(handle);
+    }
+
+    fn told(
+        &mut self,
+        strategy: usize,
+        name: String,
+        cx: Context,
+        partitions: Vec<crate::group::TopicPartitions>,
+        user_data: Option<Vec<u8>>,
+    ) {
+        let common = Rc::clone(&self.common);
+        self.tasks.spawn_local(async move {
+            let told = common.strategist.on_assignment(strategy, cx, partitions, user_data, STRATEGY_LIMIT);
+            if let Err(e) = told.await {
+                let message = format!(
+                    "strategy {name:?} failed to hear of its assignment ({e}), which stands all the same"
+                );
+                let _ = common.events.send(Event::Trouble(message));
+            }
+        });
+    }
+
+    fn located(&mut self, delivery: u64, result: Result<Assignment, ConsumerError>) {
+        if delivery != self.delivery {
+            return;
+        }
+        self.locating = None;
+        match result {
+            Ok(assignment) => {
+                let event = GroupEvent::Assigned {
+                    generation: assignment.identity.generation,
+                    partitions: assignment.partitions(),
+                    leader: assignment.leader,
+                    strategy: assignment.strategy.clone(),
+                };
+                self.shared.install(assignment);
+                self.tell(&event);
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn stop_locating(&mut self) {
+        self.delivery += 1;
+        if let Some(handle) = self.locating.take() {
+            handle.abort();
+        }
+    }
+
+    fn lose(&mut self, cause: String) {
+        self.stop_locating();
+        if let Some(lost) = self.shared.lose(&cause) {
+            self.tell(&GroupEvent::Lost { partitions: lost.partitions(), cause });
+        }
+    }
+
+    fn correct(&mut self) {
+        if self.correcting {
+            return;
+        }
+        let (Some((identity, offsets)), Some(_)) = (self.shared.positions(), &self.link) else { return };
+        self.correcting = true;
+        self.spawn(move |common| async move {
+            let result = work::correct(&common, offsets).await;
+            Event::Corrected { identity, result }
+        });
+    }
+
+    fn commit_before_leaving(&mut self, identity: Identity) {
+        let due = self.shared.give_up().filter(|a| a.identity == identity).map(|a| a.returned());
+        let commit = due.filter(|offsets| !offsets.is_empty()).map(|o| self.committer(identity, o));
+        self.spawn(move |_| async move {
+            if let Some(commit) = commit
+                && let Err(e) = commit.await
+            {
+                tracing::warn!("{}; what was not committed will be read again", e.text());
+            }
+            Event::CommittedBeforeLeaving
+        });
+    }
+
+    fn auto_commit(&mut self, now: Moment) {
+        let (Some(interval), Some(due)) = (self.common.config.auto_commit_interval, self.auto_commit_due)
+        else {
+            return;
+        };
+        if now < due || self.auto_committing || self.closing.is_some() {
+            return;
+        }
+        self.auto_commit_due = Some(now + interval);
+        let Some((identity, offsets)) = self.shared.to_auto_commit() else { return };
+        self.auto_committing = true;
+        let commit = self.committer(identity, offsets);
+        self.spawn(move |common| async move {
+            if let Err(e) = commit.await {
+                let message = format!("auto-commit: {}", e.text());
+                let _ = common.events.send(Event::Trouble(message));
+            }
+            Event::AutoCommitDone
+        });
+    }
+
+    /// One try to commit. What the answer says about the membership goes to the machine.
+    fn committer(
+        &self,
+        identity: Identity,
+        offsets: Offsets,
+    ) -> impl Future<Output = Result<(), CommitError>> + 'static {
+        let link = self.link.clone();
+        let common = Rc::clone(&self.common);
+        async move {
+            if offsets.is_empty() {
+                return Ok(());
+            }
+            let link = link.ok_or_else(|| CommitError::NotNow("the coordinator is not known".into()))?;
+            work::commit(&common, &link.rest, identity, offsets).await
+        }
+    }
+
+    /// The leader looks whether topics have changed: now and then, and soon while a topic isn't there.
+    fn look_up(&mut self, now: Moment) {
+        let watched: BTreeSet<String> = self.machine.watched().cloned().collect();
+        if watched.is_empty() || self.looking_up || now < self.look_up_due {
+            return;
+        }
+        self.looking_up = true;
+        self.spawn(move |common| async move {
+            if let Err(e) = common.metadata.refresh(&watched).await {
+                tracing::debug!(error = %e, "metadata");
+            }
+            Event::LookedUp
+        });
+    }
+
+    fn looked_up(&mut self, now: Moment) {
+        self.looking_up = false;
+        let watched: Vec<String> = self.machine.watched().cloned().collect();
+        let counts = self.common.metadata.with(|cluster| cluster.counts(&watched));
+        let config = &self.common.config;
+        let all = counts.len() == watched.len();
+        let pause = if all { config.metadata_max_age } else { config.retry_backoff_max };
+        self.look_up_due = now + pause.min(config.metadata_max_age);
+        self.machine.looked_up(now, &counts);
+    }
+
+    fn fail(&mut self, error: ConsumerError) {
+        self.tell(&GroupEvent::Failed { error: error.clone() });
+        self.shared.report(error);
+    }
+
+    fn troubles(&self, messages: Vec<String>) {
+        for message in messages {
+            self.tell(&GroupEvent::Trouble { message });
+        }
+    }
+
+    fn tell(&self, event: &GroupEvent) {
+        let group = self.common.config.group_id.as_str();
+        match event {
+            GroupEvent::Trouble { message } => tracing::warn!(group, "{message}"),
+            GroupEvent::Failed { error } => tracing::error!(group, code = error.code(), "{error}"),
+            GroupEvent::Lost { cause, .. } => tracing::warn!(group, "partitions lost: {cause}"),
+            GroupEvent::FirstChoiceNotChosen { wanted, chosen } => {
+                tracing::warn!(group, "first choice {wanted:?} not chosen, the group runs {chosen:?}");
+            }
+            event => tracing::info!(group, ?event),
+        }
+        (self.observer)(event);
+    }
+}
+
+impl CommitError {
+    fn text(&self) -> String {
+        match self {
+            Self::NotNow(reason) => format!("the commit failed: {reason}"),
+            Self::Final(error) => error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Where to read on: committed offsets of the group, the ends of partitions, commits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use kafka_protocol::ResponseError as E;
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use kafka_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
+};
+use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest};
+
+use super::config::{Address, ConsumerConfig};
+use super::connection::{Channel, Settings};
+use super::coordinator::text;
+use super::machine::Identity;
+use super::metadata::Metadata;
+
+/// An offset for each of some partitions.
+pub(super) type Offsets = BTreeMap<(String, u32), i64>;
+
+/// Which end of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    First,
+    Last,
+}
+
+/// Why offsets are not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OffsetError {
+    /// Trying again can help.
+    #[error("{0}")]
+    NotNow(String),
+    /// TOPIC_AUTHORIZATION_FAILED.
+    #[error("not authorised to read topic {0:?}")]
+    TopicAuthorization(String),
+    /// GROUP_AUTHORIZATION_FAILED.
+    #[error("not authorised to read the group's offsets")]
+    GroupAuthorization,
+}
+
+/// The group's committed offsets; partitions without one are not in the answer. Offsets of transactions that are still open
+/// are waited for (KIP-447).
+pub(super) async fn committed(
+    channel: &Channel,
+    group: &str,
+    partitions: &BTreeSet<(String, u32)>,
+) -> Result<Offsets, OffsetError> {
+    let by_topic = by_topic(partitions.iter().map(|(t, p)| ((t, *p), ())));
+    let indexes = |list: &[(i32, ())]| list.iter().map(|(p, ())| *p).collect::<Vec<i32>>();
+    let answer = channel
+        .call(|version| {
+            let request = OffsetFetchRequest::default();
+            let request = if version >= 7 { request.with_require_stable(true) } else { request };
+            if version < 8 {
+                let topic = |(t, list): (&&String, &Vec<(i32, ())>)| {
+                    OffsetFetchRequestTopic::default()
+                        .with_name(text(t).into())
+                        .with_partition_indexes(indexes(list))
+                };
+                return request
+                    .with_group_id(text(group).into())
+                    .with_topics(Some(by_topic.iter().map(topic).collect()));
+            }
+            let topic = |(t, list): (&&String, &Vec<(i32, ())>)| {
+                OffsetFetchRequestTopics::default()
+                    .with_name(text(t).into())
+                    .with_partition_indexes(indexes(list))
+            };
+            let group = OffsetFetchRequestGroup::default()
+                .with_group_id(text(group).into())
+                .with_topics(Some(by_topic.iter().map(topic).collect()));
+            request.with_topics(Some(Vec::new())).with_groups(vec![group])
+        })
+        .await
+        .map_err(|e| OffsetError::NotNow(e.to_string()))?;
+
+    let mut offsets = Offsets::new();
+    let mut take = |topic: &str, partition: i32, offset: i64, error: i16| {
+        refused(topic, error)?;
+        if let (Ok(partition), true) = (u32::try_from(partition), offset >= 0) {
+            offsets.insert((topic.to_owned(), partition), offset);
+        }
+        Ok(())
+    };
+    refused("", answer.error_code)?;
+    for topic in answer.topics {
+        for p in topic.partitions {
+            take(&topic.name, p.partition_index, p.committed_offset, p.error_code)?;
+        }
+    }
+    for group in answer.groups {
+        refused("", group.error_code)?;
+        for topic in group.topics {
+            for p in topic.partitions {
+                take(&topic.name, p.partition_index, p.committed_offset, p.error_code)?;
+            }
+        }
+    }
+    Ok(offsets)
+}
+
+fn refused(topic: &str, error: i16) -> Result<(), OffsetError> {
+    match E::try_from_code(error) {
+        None => Ok(()),
+        Some(E::GroupAuthorizationFailed) => Err(OffsetError::GroupAuthorization),
+        Some(E::TopicAuthorizationFailed) => Err(OffsetError::TopicAuthorization(topic.to_owned())),
+        Some(error) => Err(OffsetError::NotNow(format!("{error:?}"))),
+    }
+}
+
+/// The first or last offsets of partitions, each asked of its leader.
+pub(super) async fn ends(
+    metadata: &Metadata,
+    settings: &Rc<Settings>,
+    config: &ConsumerConfig,
+    partitions: &BTreeSet<(String, u32)>,
+    end: End,
+) -> Result<Offsets, OffsetError> {
+    let mut leaders: BTreeMap<Address, Vec<(&String, u32)>> = BTreeMap::new();
+    for (topic, partition) in partitions {
+        let leader = metadata.with(|c| c.leader(topic, *partition).cloned());
+        let leader =
+            leader.ok_or_else(|| OffsetError::NotNow(format!("{topic}-{partition} has no leader")))?;
+        leaders.entry(leader).or_default().push((topic, *partition));
+    }
+    let mut offsets = Offsets::new();
+    for (leader, wanted) in leaders {
+        let channel = Channel::new(leader, Rc::clone(settings));
+        let topics = by_topic(wanted.into_iter().map(|key| (key, ()))).into_iter().map(|(topic, list)| {
+            let timestamp = if end == End::First { -2 } else { -1 };
+            let partition =
+                |(p, ())| ListOffsetsPartition::default().with_partition_index(p).with_timestamp(timestamp);
+            ListOffsetsTopic::default()
+                .with_name(text(topic).into())
+                .with_partitions(list.into_iter().map(partition).collect())
+        });
+        let topics = topics.collect();
+        let answer = channel
+            .call(|_| {
+                ListOffsetsRequest::default()
+                    .with_replica_id(BrokerId(-1))
+                    .with_isolation_level(i8::from(config.read_committed))
+                    .with_topics(topics)
+            })
+            .await
+            .map_err(|e| OffsetError::NotNow(e.to_string()))?;
+        for topic in answer.topics {
+            for p in topic.partitions {
+                refused(&topic.name, p.error_code)?;
+                if let Ok(partition) = u32::try_from(p.partition_index) {
+                    offsets.insert((topic.name.to_string(), partition), p.offset);
+                }
+            }
+        }
+    }
+    match partitions.iter().find(|p| !offsets.contains_key(*p)) {
+        Some((topic, p)) => Err(OffsetError::NotNow(format!("{topic}-{p} is missing in the answer"))),
+        None => Ok(offsets),
+    }
+}
+
+/// Commits, as the member that `identity` says. The answer is the first error code of a partition, 0 if there is none.
+pub(super) async fn commit(
+    channel: &Channel,
+    group: &str,
+    identity: &Identity,
+    offsets: &Offsets,
+) -> Result<(i16, String), String> {
+    let topics = by_topic(offsets.iter().map(|((t, p), offset)| ((t, *p), *offset)));
+    let answer = channel
+        .call(|version| {
+            let partition = |(p, offset): &(i32, i64)| {
+                OffsetCommitRequestPartition::default()
+                    .with_partition_index(*p)
+                    .with_committed_offset(*offset)
+                    .with_committed_metadata(Some(text("")))
+            };
+            let topics = topics
+                .iter()
+                .map(|(t, list)| {
+                    OffsetCommitRequestTopic::default()
+                        .with_name(text(t).into())
+                        .with_partitions(list.iter().map(partition).collect())
+                })
+                .collect();
+            let _ = version;
+            OffsetCommitRequest::default()
+                .with_group_id(text(group).into())
+                .with_generation_id_or_member_epoch(identity.generation)
+                .with_member_id(text(&identity.member_id))
+                .with_topics(topics)
+        })
+        .await
+        .map_err(|e| e.to_string())?;
+    let codes = answer
+        .topics
+        .into_iter()
+        .flat_map(|t| t.partitions.into_iter().map(move |p| (p.error_code, t.name.to_string())));
+    Ok(codes.into_iter().find(|(code, _)| *code != 0).unwrap_or_default())
+}
+
+fn by_topic<'a, T>(
+    partitions: impl Iterator<Item = ((&'a String, u32), T)>,
+) -> BTreeMap<&'a String, Vec<(i32, T)>> {
+    let mut topics: BTreeMap<&String, Vec<(i32, T)>> = BTreeMap::new();
+    for ((topic, partition), value) in partitions {
+        // Kafka's partition numbers are 31 bits wide.
+        let Ok(partition) = i32::try_from(partition) else { continue };
+        topics.entry(topic).or_default().push((partition, value));
+    }
+    topics
+}

@@ -1,0 +1,44 @@
+//! What the consumer offers to its strategies.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::metadata::{Cluster, Partition};
+use super::shared::Shared;
+use crate::assignor::{Node, Services, Unavailable};
+
+/// Answers from the metadata that the leader has refreshed right before it assigns; nothing is fetched on request. Offsets
+/// stay unavailable in this version.
+pub(super) struct ConsumerServices {
+    pub(super) cluster: Arc<Mutex<Cluster>>,
+    pub(super) shared: Weak<Shared>,
+}
+
+impl ConsumerServices {
+    fn partitions<T>(&self, topic: &str, of: impl Fn(&Partition) -> T) -> Result<Vec<T>, Unavailable> {
+        let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        let partitions = cluster.topics.get(topic).map(|list| list.iter().map(of).collect());
+        partitions.ok_or_else(|| Unavailable(format!("topic {topic:?} is not known")))
+    }
+}
+
+impl Services for ConsumerServices {
+    fn nodes(&self, _: Instant) -> Result<Vec<Node>, Unavailable> {
+        let nodes = self.cluster.lock().unwrap_or_else(PoisonError::into_inner).nodes.clone();
+        if nodes.is_empty() { Err(Unavailable("no broker has been asked yet".into())) } else { Ok(nodes) }
+    }
+
+    fn leaders(&self, topic: &str, _: Instant) -> Result<Vec<i32>, Unavailable> {
+        self.partitions(topic, |p| p.leader)
+    }
+
+    fn replicas(&self, topic: &str, _: Instant) -> Result<Vec<Vec<i32>>, Unavailable> {
+        self.partitions(topic, |p| p.replicas.clone())
+    }
+
+    fn request_rebalance(&self, after: Duration) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.request_rebalance(after, "a strategy asked for a rebalance".into());
+        }
+    }
+}

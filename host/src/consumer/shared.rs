@@ -1,0 +1,559 @@
+//! What the application's thread and the driver's share, behind one lock.
+//!
+//! The rules that keep records right live here:
+//! - Only the application's thread touches the data path. The driver says *what* is assigned, as an epoch with positions; the
+//!   application's thread installs that at its next `poll`. A record fetched under one epoch is never handed out in another.
+//! - Nothing is handed out after the lease.
+//! - A record counts as *returned* when `poll` gives it to the application, and as *processed* at the next `poll`. Auto-commit
+//!   commits what is processed; `commit` and `close` commit what is returned.
+//! - Partitions are given up only while the application is inside `poll`: then everything it was given is processed. Unless
+//!   they are lost, of course.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::clock::Moment;
+use super::error::ConsumerError;
+use super::machine::Identity;
+use super::offsets::Offsets;
+use crate::group::TopicPartitions;
+
+/// Who a consumer is within its group (Kafka: `ConsumerGroupMetadata`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMetadata {
+    /// `group.id`.
+    pub group_id: String,
+    /// The member id that the broker gave; empty while the consumer is no member.
+    pub member_id: String,
+    /// The group's generation; -1 while the consumer is no member.
+    pub generation: i32,
+    /// Whether this member leads: its strategy decides.
+    pub is_leader: bool,
+    /// The strategy that the group runs; `None` while the consumer is no member.
+    pub strategy: Option<String>,
+}
+
+/// How far a partition has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    returned: i64,
+    processed: i64,
+    committed: Option<i64>,
+}
+
+/// The partitions of one generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) identity: Identity,
+    pub(super) leader: bool,
+    pub(super) strategy: String,
+    positions: BTreeMap<(String, u32), Position>,
+}
+
+impl Assignment {
+    /// Starts at `start`; what is in `committed` was read from the group's committed offsets.
+    pub(super) fn new(
+        identity: Identity,
+        leader: bool,
+        strategy: String,
+        start: &Offsets,
+        committed: &Offsets,
+    ) -> Self {
+        let position = |(key, &offset): (&(String, u32), &i64)| {
+            let position =
+                Position { returned: offset, processed: offset, committed: committed.get(key).copied() };
+            (key.clone(), position)
+        };
+        Self { identity, leader, strategy, positions: start.iter().map(position).collect() }
+    }
+
+    pub(super) fn partitions(&self) -> Vec<TopicPartitions> {
+        by_topic(self.positions.keys())
+    }
+
+    /// What has been processed and not committed yet.
+    pub(super) fn processed(&self) -> Offsets {
+        self.uncommitted(|p| p.processed)
+    }
+
+    /// What has been returned and not committed yet.
+    pub(super) fn returned(&self) -> Offsets {
+        self.uncommitted(|p| p.returned)
+    }
+
+    fn uncommitted(&self, offset: impl Fn(&Position) -> i64) -> Offsets {
+        let due = self.positions.iter().filter(|(_, p)| p.committed != Some(offset(p)));
+        due.map(|(key, p)| (key.clone(), offset(p))).collect()
+    }
+
+    fn next_offsets(&self) -> Offsets {
+        self.positions.iter().map(|(key, p)| (key.clone(), p.returned)).collect()
+    }
+}
+
+/// Partitions of one topic after the other.
+pub(super) fn by_topic<'a>(partitions: impl Iterator<Item = &'a (String, u32)>) -> Vec<TopicPartitions> {
+    let mut topics: Vec<TopicPartitions> = Vec::new();
+    for (topic, partition) in partitions {
+        match topics.last_mut() {
+            Some(last) if last.topic == *topic => last.partitions.push(*partition),
+            _ => topics.push(TopicPartitions { topic: topic.clone(), partitions: vec![*partition] }),
+        }
+    }
+    topics
+}
+
+#[derive(Debug)]
+struct State {
+    /// Goes up whenever what is to be fetched changes.
+    epoch: u64,
+    assignment: Option<Assignment>,
+    lease: Moment,
+    in_poll: bool,
+    last_poll: Moment,
+    /// A rebalance waits for the application to be inside `poll`.
+    rejoin: bool,
+    /// Partitions were lost whose records had been returned and not committed: what `commit` then says.
+    lost: Option<String>,
+    error: Option<ConsumerError>,
+    subscribed: bool,
+    closed: bool,
+    ended: bool,
+    requested: Option<(Duration, String)>,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// For the application's thread: something it waits for has changed.
+    changed: Condvar,
+    /// For the driver: look again.
+    pub(super) wake: Notify,
+}
+
+/// What the application's thread is to fetch, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fetch {
+    pub(super) epoch: u64,
+    pub(super) offsets: Offsets,
+}
+
+/// What became of a batch.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum HandOut {
+    /// It is the application's.
+    Given,
+    /// Its epoch is over: it will be fetched again by whom it belongs to.
+    Over,
+    /// The lease has ended; it may be renewed.
+    Wait,
+}
+
+impl Shared {
+    pub(super) fn new(now: Moment) -> Self {
+        let state = State {
+            epoch: 0,
+            assignment: None,
+            lease: Moment::default(),
+            in_poll: false,
+            last_poll: now,
+            rejoin: false,
+            lost: None,
+            error: None,
+            subscribed: false,
+            closed: false,
+            ended: false,
+            requested: None,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), wake: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each critical section leaves the state whole, and none calls foreign code.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The application's side.
+
+    pub(super) fn subscribed(&self) -> Result<(), ConsumerError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(ConsumerError::Closed);
+        }
+        state.subscribed = true;
+        Ok(())
+    }
+
+    /// Enters `poll`: whatever the application was given is processed now.
+    pub(super) fn enter_poll(&self, now: Moment) -> Result<(), ConsumerError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(ConsumerError::Closed);
+        }
+        if !state.subscribed {
+            return Err(ConsumerError::NotSubscribed);
+        }
+        if let Some(error) = state.take_error() {
+            return Err(error);
+        }
+        state.in_poll = true;
+        state.last_poll = now;
+        if let Some(assignment) = &mut state.assignment {
+            for position in assignment.positions.values_mut() {
+                position.processed = position.returned;
+            }
+        }
+        if state.rejoin {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Leaves `poll`.
+    pub(super) fn leave_poll(&self, now: Moment) {
+        let mut state = self.lock();
+        state.in_poll = false;
+        state.last_poll = now;
+    }
+
+    /// What is to be fetched, if that is not `epoch` any more.
+    pub(super) fn fetch(&self, epoch: u64) -> Result<Option<Fetch>, ConsumerError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(ConsumerError::Closed);
+        }
+        if let Some(error) = state.take_error() {
+            return Err(error);
+        }
+        let offsets = || state.assignment.as_ref().map(Assignment::next_offsets).unwrap_or_default();
+        Ok((state.epoch != epoch).then(|| Fetch { epoch: state.epoch, offsets: offsets() }))
+    }
+
+    /// Hands out a batch that was fetched under `epoch`: `next` is the offset after its last record of each partition. In the same
+    /// breath `poll` is left, so that no rebalance slips in between.
+    pub(super) fn hand_out(&self, epoch: u64, next: &Offsets, now: Moment) -> HandOut {
+        let mut state = self.lock();
+        if state.epoch != epoch || state.closed {
+            return HandOut::Over;
+        }
+        if now >= state.lease {
+            return HandOut::Wait;
+        }
+        let Some(assignment) = &mut state.assignment else { return HandOut::Over };
+        for (key, offset) in next {
+            if let Some(position) = assignment.positions.get_mut(key) {
+                position.returned = *offset;
+            }
+        }
+        state.in_poll = false;
+        state.last_poll = now;
+        HandOut::Given
+    }
+
+    /// Waits until something changes, at most so long.
+    pub(super) fn wait(&self, epoch: u64, limit: Duration) {
+        let state = self.lock();
+        if state.epoch != epoch || state.closed || state.error.is_some() {
+            return;
+        }
+        drop(self.changed.wait_timeout(state, limit));
+    }
+
+    /// What `commit` is to commit, and as whom. `None` if there is nothing.
+    pub(super) fn to_commit(&self) -> Result<Option<(Identity, Offsets)>, ConsumerError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(ConsumerError::Closed);
+        }
+        if let Some(cause) = state.lost.take() {
+            return Err(ConsumerError::CommitFailed(cause));
+        }
+        let due = state.assignment.as_ref().map(|a| (a.identity.clone(), a.returned()));
+        Ok(due.filter(|(_, offsets)| !offsets.is_empty()))
+    }
+
+    pub(super) fn partitions(&self) -> Vec<TopicPartitions> {
+        self.lock().assignment.as_ref().map(Assignment::partitions).unwrap_or_default()
+    }
+
+    pub(super) fn metadata(&self, group_id: &str) -> GroupMetadata {
+        let state = self.lock();
+        let assignment = state.assignment.as_ref();
+        GroupMetadata {
+            group_id: group_id.to_owned(),
+            member_id: assignment.map(|a| a.identity.member_id.clone()).unwrap_or_default(),
+            generation: assignment.map_or(-1, |a| a.identity.generation),
+            is_leader: assignment.is_some_and(|a| a.leader),
+            strategy: assignment.map(|a| a.strategy.clone()),
+        }
+    }
+
+    /// Asks for a rebalance; a later request replaces an earlier one.
+    pub(super) fn request_rebalance(&self, after: Duration, cause: String) {
+        self.lock().requested = Some((after, cause));
+        self.wake.notify_one();
+    }
+
+    /// No more `poll`; says whether this is the first call.
+    pub(super) fn close(&self) -> bool {
+        let first = !std::mem::replace(&mut self.lock().closed, true);
+        self.changed.notify_all();
+        first
+    }
+
+    /// Waits for the driver's end; says whether it came in time.
+    pub(super) fn wait_for_end(&self, limit: Duration) -> bool {
+        let state = self.lock();
+        let waited = self.changed.wait_timeout_while(state, limit, |state| !state.ended);
+        waited.is_ok_and(|(state, _)| state.ended)
+    }
+
+    // The driver's side.
+
+    /// Whether the application is inside `poll`, and when it was last.
+    pub(super) fn application(&self) -> (bool, Moment) {
+        let state = self.lock();
+        (state.in_poll, state.last_poll)
+    }
+
+    /// Gives up the partitions, if the application is inside `poll`; else remembers to wake the driver when it is.
+    pub(super) fn give_up_in_poll(&self) -> Option<Option<Assignment>> {
+        let mut state = self.lock();
+        state.rejoin = !state.in_poll;
+        if !state.in_poll {
+            return None;
+        }
+        let given_up = state.take_assignment();
+        drop(state);
+        self.changed.notify_all();
+        Some(given_up)
+    }
+
+    /// Gives up the partitions at once, in good order.
+    pub(super) fn give_up(&self) -> Option<Assignment> {
+        let given_up = self.lock().take_assignment();
+        self.changed.notify_all();
+        given_up
+    }
+
+    /// The partitions are another member's, or may be.
+    pub(super) fn lose(&self, cause: &str) -> Option<Assignment> {
+        let mut state = self.lock();
+        let lost = state.take_assignment();
+        state.lease = Moment::default();
+        if lost.as_ref().is_some_and(|a| !a.returned().is_empty()) {
+            state.lost = Some(cause.to_owned());
+        }
+        drop(state);
+        self.changed.notify_all();
+        lost
+    }
+
+    pub(super) fn install(&self, assignment: Assignment) {
+        let mut state = self.lock();
+        state.epoch += 1;
+        state.assignment = Some(assignment);
+        // What was lost earlier has been read again by somebody: a commit now is about the new partitions.
+        state.lost = None;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Goes on from other offsets, of these partitions.
+    pub(super) fn correct(&self, identity: &Identity, offsets: &Offsets) {
+        let mut state = self.lock();
+        let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
+        for (key, offset) in offsets {
+            if let Some(position) = assignment.positions.get_mut(key) {
+                position.returned = *offset;
+                position.processed = *offset;
+            }
+        }
+        state.epoch += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The current assignment's identity and where each partition goes on.
+    pub(super) fn positions(&self) -> Option<(Identity, Offsets)> {
+        self.lock().assignment.as_ref().map(|a| (a.identity.clone(), a.next_offsets()))
+    }
+
+    /// What auto-commit is to commit.
+    pub(super) fn to_auto_commit(&self) -> Option<(Identity, Offsets)> {
+        let state = self.lock();
+        let due = state.assignment.as_ref().map(|a| (a.identity.clone(), a.processed()));
+        due.filter(|(_, offsets)| !offsets.is_empty())
+    }
+
+    pub(super) fn committed(&self, identity: &Identity, offsets: &Offsets) {
+        let mut state = self.lock();
+        let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
+        for (key, offset) in offsets {
+            if let Some(position) = assignment.positions.get_mut(key) {
+                position.committed = Some(*offset);
+            }
+        }
+    }
+
+    pub(super) fn lease(&self, until: Moment) {
+        self.lock().lease = until;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn report(&self, error: ConsumerError) {
+        self.lock().error = Some(error);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn take_request(&self) -> Option<(Duration, String)> {
+        self.lock().requested.take()
+    }
+
+    /// The driver ends.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.take_assignment();
+        state.ended = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn take_assignment(&mut self) -> Option<Assignment> {
+        self.epoch += 1;
+        self.assignment.take()
+    }
+
+    /// An error that polling on can heal is reported once, any other one forever.
+    fn take_error(&mut self) -> Option<ConsumerError> {
+        let error = self.error.clone();
+        self.error.take_if(|e| e.is_retriable());
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn offsets(list: &[(u32, i64)]) -> Offsets {
+        list.iter().map(|(p, offset)| (("t".to_owned(), *p), *offset)).collect()
+    }
+
+    fn identity(generation: i32) -> Identity {
+        Identity { member_id: "m".into(), generation }
+    }
+
+    /// Assigned `t-0` from offset 10 on, leased for ten seconds, inside `poll`.
+    fn polling() -> (Shared, Moment, u64) {
+        let now = Moment::default() + SECOND * 100;
+        let shared = Shared::new(now);
+        shared.subscribed().unwrap();
+        let start = offsets(&[(0, 10)]);
+        shared.install(Assignment::new(identity(1), false, "s".into(), &start, &start));
+        shared.lease(now + SECOND * 10);
+        shared.enter_poll(now).unwrap();
+        let epoch = shared.fetch(0).unwrap().unwrap().epoch;
+        (shared, now, epoch)
+    }
+
+    #[test]
+    fn records_count_as_processed_at_the_next_poll() {
+        let (shared, now, epoch) = polling();
+        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Given);
+        assert_eq!(shared.to_auto_commit(), None);
+        assert_eq!(shared.to_commit().unwrap(), Some((identity(1), offsets(&[(0, 12)]))));
+        shared.enter_poll(now).unwrap();
+        assert_eq!(shared.to_auto_commit(), Some((identity(1), offsets(&[(0, 12)]))));
+        shared.committed(&identity(1), &offsets(&[(0, 12)]));
+        assert_eq!(shared.to_auto_commit(), None);
+        assert_eq!(shared.to_commit().unwrap(), None);
+    }
+
+    #[test]
+    fn a_batch_of_an_earlier_epoch_is_not_handed_out() {
+        let (shared, now, epoch) = polling();
+        assert!(shared.give_up_in_poll().is_some());
+        let start = offsets(&[(0, 10)]);
+        shared.install(Assignment::new(identity(2), false, "s".into(), &start, &start));
+        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Over);
+        assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, start);
+    }
+
+    #[test]
+    fn nothing_is_handed_out_after_the_lease_until_it_is_renewed() {
+        let (shared, now, epoch) = polling();
+        let late = now + SECOND * 10;
+        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), late), HandOut::Wait);
+        assert_eq!(shared.to_commit().unwrap(), None, "what was not handed out is not committed");
+        shared.lease(late + SECOND);
+        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), late), HandOut::Given);
+    }
+
+    #[test]
+    fn partitions_are_given_up_only_while_the_application_is_inside_poll() {
+        let (shared, now, epoch) = polling();
+        shared.hand_out(epoch, &offsets(&[(0, 12)]), now);
+        assert_eq!(shared.give_up_in_poll(), None, "it holds records that it may still be processing");
+        shared.enter_poll(now).unwrap();
+        let given_up = shared.give_up_in_poll().flatten().unwrap();
+        assert_eq!(given_up.processed(), offsets(&[(0, 12)]));
+        assert!(shared.partitions().is_empty());
+    }
+
+    #[test]
+    fn a_commit_of_lost_partitions_fails_once_and_says_why() {
+        let (shared, now, epoch) = polling();
+        shared.hand_out(epoch, &offsets(&[(0, 12)]), now);
+        shared.lose("expelled");
+        let error = shared.to_commit().unwrap_err();
+        assert_eq!(error, ConsumerError::CommitFailed("expelled".into()));
+        assert_eq!(shared.to_commit().unwrap(), None);
+    }
+
+    #[test]
+    fn a_commit_of_an_earlier_generation_changes_nothing() {
+        let (shared, now, epoch) = polling();
+        shared.hand_out(epoch, &offsets(&[(0, 12)]), now);
+        shared.committed(&identity(0), &offsets(&[(0, 12)]));
+        assert_eq!(shared.to_commit().unwrap(), Some((identity(1), offsets(&[(0, 12)]))));
+    }
+
+    #[test]
+    fn corrected_positions_are_a_new_epoch() {
+        let (shared, now, epoch) = polling();
+        shared.correct(&identity(1), &offsets(&[(0, 50)]));
+        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Over);
+        assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, offsets(&[(0, 50)]));
+    }
+
+    #[test]
+    fn a_healable_error_is_reported_once_another_one_always() {
+        let (shared, now, _) = polling();
+        let healable = ConsumerError::GroupFull { group: "g".into() };
+        shared.report(healable.clone());
+        assert_eq!(shared.enter_poll(now), Err(healable));
+        assert_eq!(shared.enter_poll(now), Ok(()));
+        shared.report(ConsumerError::Fenced);
+        assert_eq!(shared.enter_poll(now), Err(ConsumerError::Fenced));
+        assert_eq!(shared.enter_poll(now), Err(ConsumerError::Fenced));
+    }
+
+    #[test]
+    fn polling_needs_a_subscription_and_ends_with_close() {
+        let now = Moment::default();
+        let shared = Shared::new(now);
+        assert_eq!(shared.enter_poll(now), Err(ConsumerError::NotSubscribed));
+        assert!(shared.close());
+        assert!(!shared.close());
+        assert_eq!(shared.enter_poll(now), Err(ConsumerError::Closed));
+    }
+}

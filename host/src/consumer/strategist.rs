@@ -1,0 +1,268 @@
+//! The thread on which strategies run: the driver goes on with heartbeats whatever a strategy does.
+//!
+//! The thread owns the strategies, so that no lock is ever held while one of them runs. Its queue is short and every question has a
+//! time limit: a strategy that hangs costs its answer, never the consumer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::error::ConsumerError;
+use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::cause::CallError;
+use crate::group::{Group, TopicPartitions};
+use crate::plan::Plan;
+
+/// Room for a plugin's own stack (512 KiB of wasm by default) and the host's frames around it, and to spare for native ones.
+const STACK: usize = 8 * 1024 * 1024;
+
+/// Questions that may wait behind a strategy that hangs.
+const QUEUE: usize = 8;
+
+type Call = Box<dyn FnOnce(&mut [Box<dyn Assignor>]) + Send>;
+
+/// Asks strategies, each named by its place in the list.
+#[derive(Clone)]
+pub(super) struct Strategist {
+    queue: SyncSender<Call>,
+}
+
+/// The names of strategies, if a consumer can run them.
+pub(super) fn names(assignors: &[Box<dyn Assignor>]) -> Result<Vec<String>, ConsumerError> {
+    let names: Vec<String> = assignors.iter().map(|a| a.name().to_owned()).collect();
+    if names.is_empty() {
+        return Err(ConsumerError::Config("no strategy: a consumer needs at least one".into()));
+    }
+    for (index, name) in names.iter().enumerate() {
+        // KAFKA-13204: the group could not tell which of the two is meant.
+        if names.iter().take(index).any(|n| n == name) {
+            return Err(ConsumerError::Config(format!("two strategies are named {name:?}")));
+        }
+    }
+    if let Some(cooperative) = assignors.iter().find(|a| !a.protocols().contains(&Protocol::Eager)) {
+        return Err(ConsumerError::Config(format!(
+            "strategy {:?} supports no eager rebalances, and this version runs no other ones",
+            cooperative.name()
+        )));
+    }
+    Ok(names)
+}
+
+impl Strategist {
+    /// Starts the thread. It ends when the last [`Strategist`] is dropped and the running call, if any, is over.
+    pub(super) fn start(mut assignors: Vec<Box<dyn Assignor>>) -> Result<Self, ConsumerError> {
+        let (queue, calls): (SyncSender<Call>, Receiver<Call>) = sync_channel(QUEUE);
+        std::thread::Builder::new()
+            .name("assignor-strategy".into())
+            .stack_size(STACK)
+            .spawn(move || {
+                for call in calls {
+                    call(&mut assignors);
+                }
+            })
+            .map_err(|e| ConsumerError::Driver(format!("no thread for strategies: {e}")))?;
+        Ok(Self { queue })
+    }
+
+    /// What each strategy tells the leader. One that fails, or does not answer in time, takes all topics and sends no user data.
+    pub(super) async fn subscriptions(
+        &self,
+        cx: Context,
+        topics: Vec<String>,
+        strategies: usize,
+        limit: Duration,
+    ) -> (Vec<Interest>, Vec<String>) {
+        let mut troubles = Vec::new();
+        let asked = topics.clone();
+        let answers = self.ask(limit, move |assignors| {
+            let ask = |a: &mut Box<dyn Assignor>| {
+                let answer = guarded(|| a.subscription(&cx, &asked));
+                answer.map_err(|e| format!("strategy {:?} can't tell its subscription ({e})", a.name()))
+            };
+            assignors.iter_mut().map(ask).collect::<Vec<_>>()
+        });
+        let answers = answers.await.unwrap_or_else(|e| {
+            troubles.push(format!("strategies don't tell their subscriptions ({e})"));
+            Vec::new()
+        });
+        let mut interests: Vec<Interest> = answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(interest) if interest.topics.iter().all(|t| topics.contains(t)) => interest,
+                Ok(_) => {
+                    troubles.push("a strategy subscribes to a topic that it was not given".into());
+                    Interest::all(&topics)
+                }
+                Err(trouble) => {
+                    troubles.push(trouble);
+                    Interest::all(&topics)
+                }
+            })
+            .collect();
+        interests.resize_with(strategies, || Interest::all(&topics));
+        for trouble in &mut troubles {
+            trouble.push_str("; joining with all topics and no user data");
+        }
+        (interests, troubles)
+    }
+
+    /// One strategy's plan.
+    pub(super) async fn assign(
+        &self,
+        strategy: usize,
+        cx: Context,
+        group: Arc<Group>,
+        limit: Duration,
+    ) -> Result<Plan, CallError> {
+        let cancellation = cx.cancellation.clone();
+        let plan = self.ask(limit, move |assignors| {
+            let assignor =
+                assignors.get_mut(strategy).ok_or_else(|| CallError::Host("no such strategy".into()))?;
+            guarded(|| assignor.assign(&cx, &group))
+        });
+        plan.await.unwrap_or_else(|e| {
+            cancellation.cancel();
+            Err(e)
+        })
+    }
+
+    /// Tells one strategy what this member owns now.
+    pub(super) async fn on_assignment(
+        &self,
+        strategy: usize,
+        cx: Context,
+        partitions: Vec<TopicPartitions>,
+        user_data: Option<Vec<u8>>,
+        limit: Duration,
+    ) -> Result<(), CallError> {
+        let told = self.ask(limit, move |assignors| {
+            let assignor =
+                assignors.get_mut(strategy).ok_or_else(|| CallError::Host("no such strategy".into()))?;
+            guarded(|| assignor.on_assignment(&cx, &partitions, user_data.as_deref(), cx.generation))
+        });
+        told.await.unwrap_or_else(Err)
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        question: impl FnOnce(&mut [Box<dyn Assignor>]) -> T + Send + 'static,
+    ) -> Result<T, CallError> {
+        let (answer, answered) = oneshot::channel();
+        let call: Call = Box::new(move |assignors| {
+            // Whom nobody waits for any more need not run.
+            if !answer.is_closed() {
+                let _ = answer.send(question(assignors));
+            }
+        });
+        self.queue.try_send(call).map_err(|_| CallError::Host("an earlier call still runs".into()))?;
+        match timeout(limit, answered).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(CallError::Host("the strategies' thread ended".into())),
+            Err(_) => Err(CallError::Deadline { limit }),
+        }
+    }
+}
+
+/// A strategy that panics fails; it does not take the thread with it.
+fn guarded<T>(call: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallError> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(CallError::Host(format!("the strategy panicked: {text}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Assignment;
+    use std::sync::mpsc;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    enum Act {
+        Panic,
+        Decline,
+        AlienTopic,
+        Wait(Receiver<()>),
+    }
+
+    struct Actor(&'static str, Act);
+
+    impl Assignor for Actor {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn protocols(&self) -> &[Protocol] {
+            &[Protocol::Eager]
+        }
+        fn subscription(&mut self, _: &Context, _: &[String]) -> Result<Interest, CallError> {
+            match &self.1 {
+                Act::Panic => panic!("on purpose"),
+                Act::Decline => Err(CallError::Declined("no".into())),
+                Act::AlienTopic => Ok(Interest { topics: vec!["alien".into()], user_data: Some(vec![1]) }),
+                Act::Wait(until) => {
+                    let _ = until.recv();
+                    Ok(Interest::default())
+                }
+            }
+        }
+        fn assign(&mut self, _: &Context, group: &Group) -> Result<Plan, CallError> {
+            if let Act::Panic = self.1 {
+                panic!("on purpose");
+            }
+            Ok(Plan { assignments: vec![Assignment::default(); group.members().len()] })
+        }
+    }
+
+    fn topics() -> Vec<String> {
+        vec!["t".into(), "u".into()]
+    }
+
+    #[tokio::test]
+    async fn a_strategy_that_fails_panics_or_answers_wrongly_takes_all_topics_without_user_data() {
+        let actors: Vec<Box<dyn Assignor>> = vec![
+            Box::new(Actor("panics", Act::Panic)),
+            Box::new(Actor("declines", Act::Decline)),
+            Box::new(Actor("alien", Act::AlienTopic)),
+        ];
+        let strategist = Strategist::start(actors).unwrap();
+        let (interests, troubles) = strategist.subscriptions(Context::default(), topics(), 3, LIMIT).await;
+        assert_eq!(interests, vec![Interest::all(&topics()); 3]);
+        assert_eq!(troubles.len(), 3);
+        assert!(troubles[0].contains("on purpose"));
+        // The thread lives on.
+        let plan = strategist.assign(0, Context::default(), Arc::default(), LIMIT).await;
+        assert_eq!(plan, Err(CallError::Host("the strategy panicked: on purpose".into())));
+        assert!(strategist.assign(1, Context::default(), Arc::default(), LIMIT).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_strategy_that_hangs_costs_its_answer_only() {
+        let (go, wait) = mpsc::channel();
+        let strategist = Strategist::start(vec![Box::new(Actor("hangs", Act::Wait(wait)))]).unwrap();
+        let short = Duration::from_millis(20);
+        let (interests, troubles) = strategist.subscriptions(Context::default(), topics(), 1, short).await;
+        assert_eq!(interests, [Interest::all(&topics())]);
+        assert_eq!(troubles.len(), 1);
+        let cx = Context::default();
+        let plan = strategist.assign(0, cx.clone(), Arc::default(), short).await;
+        assert_eq!(plan, Err(CallError::Deadline { limit: short }));
+        assert!(cx.cancellation.is_cancelled());
+        go.send(()).unwrap();
+        assert!(strategist.assign(0, Context::default(), Arc::default(), LIMIT).await.is_ok());
+    }
+
+    #[test]
+    fn lists_of_strategies_are_checked() {
+        let one = |name| -> Box<dyn Assignor> { Box::new(Actor(name, Act::Decline)) };
+        assert!(names(&[]).is_err());
+        assert!(names(&[one("a"), one("a")]).unwrap_err().to_string().contains("two strategies"));
+        assert_eq!(names(&[one("a"), one("b")]).unwrap(), ["a", "b"]);
+    }
+}
