@@ -16,6 +16,7 @@ cargo xtask COMMAND
 
   setup      install what is missing: Debian packages, the target or packages that guests are built with, cargo-deny
   plugins    build the example strategies and the tests' hostile ones to <target>/plugins/*.wasm
+  newcomer   the README's path for newcomers, as it stands there
   demo       setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
   test       setup, then formatting, lints, packages, licences, plugins, the README's path for newcomers, all tests
   bench      setup, plugins, then the benchmarks; further arguments go to criterion
@@ -55,6 +56,10 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
     let steps: &[steps::Step<'_>] = match command {
         "setup" => &[("setup", &setup::set_up)],
         "plugins" => &[("the command `assignor`", &steps::command), ("plugins", &steps::plugins)],
+        "newcomer" => &[
+            ("the command `assignor`", &steps::command),
+            ("the README's path for newcomers", &newcomer::path),
+        ],
         "demo" => &[
             ("setup", &setup::set_up),
             ("the command `assignor`", &steps::command),
