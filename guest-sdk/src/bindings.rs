@@ -5,7 +5,7 @@
 //! make. To export a type that implements the raw trait, name this module:
 //! `assignor_guest_sdk::bindings::export!(MyType with_types_in assignor_guest_sdk::bindings);`, under
 //! `#[cfg(target_arch = "wasm32")]`. Away from WebAssembly the raw functions abort: use the wrappers, which have doubles
-//! there (see [`testing`](crate::testing)).
+//! there (see [`testing`](crate::testing)). Call [`report_panics`](crate::log::report_panics) first in each export.
 #![allow(
     missing_docs,
     unreachable_pub,

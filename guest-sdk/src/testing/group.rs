@@ -12,7 +12,7 @@ use crate::user_data;
 /// that adds the member.
 ///
 /// Panics, and so fails the test, on what no group can have: a topic or member twice, a member or partition that is not there, a
-/// partition with two owners.
+/// partition with two owners or one that is not subscribed to its topic.
 ///
 /// ```
 /// use assignor_guest_sdk::testing::GroupBuilder;
@@ -144,6 +144,9 @@ impl GroupBuilder {
                 let Some(number) = number(&topic, partition) else {
                     panic!("{id} owns {topic}-{partition}, which the group does not have");
                 };
+                if !index(&topic).is_some_and(|index| subscribed.contains(&(index as u32))) {
+                    panic!("{id} owns {topic}-{partition}, but is not subscribed to {topic}");
+                }
                 if let Some(other) = owners.insert(number, id.clone()) {
                     panic!("{topic}-{partition} is owned by both {other} and {id}");
                 }
