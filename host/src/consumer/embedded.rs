@@ -25,7 +25,8 @@ impl From<KafkaError> for EmbeddedError {
 /// librdkafka's mock cluster, with one broker.
 ///
 /// It serves consumers and producers over TCP on the loopback interface. What it can't do: persistence, TLS, administration,
-/// MEMBER_ID_REQUIRED; and **all members of a group must list the same strategy first**, or it ends the process. A rebalance of a
+/// MEMBER_ID_REQUIRED. It refuses commits while a group rebalances, which Kafka accepts until JoinGroup is answered: what was not
+/// committed automatically before is delivered again. **All members of a group must list the same strategy first, or it ends the process.** A rebalance of a
 /// running group takes a second less than the session time-out, which is why
 /// [`consumer_properties`](Self::consumer_properties) sets a short one.
 pub struct EmbeddedBroker {
@@ -102,7 +103,7 @@ impl EmbeddedBroker {
             ("metadata.max.age.ms", "1000"),
             ("retry.backoff.ms", "50"),
             ("auto.offset.reset", "earliest"),
-            ("auto.commit.interval.ms", "500"),
+            ("auto.commit.interval.ms", "100"),
             ("fetch.max.wait.ms", "100"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))

@@ -13,13 +13,14 @@ use tokio::time::sleep;
 
 use super::{CommitError, Common, Event, Link};
 use crate::assignor::Context;
+use crate::builtin::{Builtin, KEEP};
 use crate::consumer::config::OffsetReset;
 use crate::consumer::connection::Channel;
 use crate::consumer::error::ConsumerError;
 use crate::consumer::machine::{Identity, Planned};
 use crate::consumer::offsets::{self, End, OffsetError, Offsets};
 use crate::group::{Group, MemberSubscription, TopicPartitions};
-use crate::plan::Plan;
+use crate::plan::withhold;
 use crate::wire;
 
 /// The leader's part: partition counts, the strategy's plan, everybody's assignment as bytes.
@@ -62,8 +63,11 @@ async fn make_plan(
     let plan = match common.strategist.assign(strategy, cx, Arc::clone(&group), limit).await {
         Ok(plan) => plan,
         Err(e) => {
-            troubles.push(format!("strategy {name:?} has no plan ({e}): partitions are dealt out evenly"));
-            deal_out(&group)
+            // Strategies from a catalog fall back by themselves; this is for those that don't.
+            troubles.push(format!("strategy {name:?} has no plan ({e}): \"{KEEP}\" decides"));
+            let mut plan = Builtin::keep().plan(&group);
+            withhold(&group, &mut plan);
+            plan
         }
     };
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
@@ -88,26 +92,6 @@ async fn refreshed(
         }
         sleep(common.config.retry_backoff).await;
     }
-}
-
-/// The last resort, if a strategy has no plan and no fallback of its own: each partition to the least loaded member that
-/// subscribes to its topic.
-fn deal_out(group: &Group) -> Plan {
-    let mut plan: Vec<Vec<u32>> = vec![Vec::new(); group.members().len()];
-    for (index, topic) in (0u32..).zip(group.topics()) {
-        let subscribers: Vec<usize> = (0..)
-            .zip(group.members())
-            .filter(|(_, m)| m.topics.binary_search(&index).is_ok())
-            .map(|(i, _)| i)
-            .collect();
-        for partition in topic.numbers() {
-            let least = subscribers.iter().copied().min_by_key(|&i| plan.get(i).map_or(0, Vec::len));
-            if let Some(list) = least.and_then(|i| plan.get_mut(i)) {
-                list.push(partition);
-            }
-        }
-    }
-    Plan::of(plan)
 }
 
 /// Where to begin in each partition, and what of that is committed. Tries until it succeeds or is aborted.
@@ -231,32 +215,4 @@ pub(super) fn seed(group: &str, member: &str, generation: i32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (group, member, generation).hash(&mut hasher);
     hasher.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    use crate::group::Subscription;
-    use crate::plan::{Completeness, check};
-
-    #[test]
-    fn dealing_out_gives_every_partition_to_a_subscriber_evenly() {
-        let member = |id: &str, topics: &[&str]| MemberSubscription {
-            member_id: id.into(),
-            instance_id: None,
-            subscription: Subscription {
-                topics: topics.iter().map(|t| (*t).to_owned()).collect(),
-                ..Subscription::default()
-            },
-        };
-        let counts = BTreeMap::from([("t".to_owned(), 4), ("u".to_owned(), 3)]);
-        let members = vec![member("a", &["t"]), member("b", &["t", "u"]), member("c", &[])];
-        let group = Group::new(&counts, members).unwrap();
-        let plan = deal_out(&group);
-        check(&group, &plan, Completeness::Full).unwrap();
-        let sizes: Vec<_> = plan.assignments.iter().map(|a| a.partitions.len()).collect();
-        assert_eq!(sizes, [2, 5, 0]);
-    }
 }

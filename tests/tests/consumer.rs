@@ -1,0 +1,402 @@
+//! Consumers against the embedded broker: real sockets, real time, everything but a real Kafka.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of tests panic as tests do"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use assignor_host::builtin::{Builtin, RANGE, ROUNDROBIN};
+use assignor_host::consumer::{Consumer, ConsumerConfig, ConsumerError, EmbeddedBroker, GroupEvent, Record};
+use assignor_host::{Assignor, CallError, Context, Group, Plan, Protocol};
+
+const TOPIC: &str = "events";
+
+/// The longest that a test waits for anything: rebalances of the embedded broker take seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn broker(partitions: u32) -> EmbeddedBroker {
+    let broker = EmbeddedBroker::start().unwrap();
+    broker.create_topic(TOPIC, partitions).unwrap();
+    broker
+}
+
+/// Produces `count` records, numbered from `first` on, round all partitions.
+fn produce(broker: &EmbeddedBroker, partitions: u32, first: u32, count: u32) {
+    for n in first..first + count {
+        broker.produce(TOPIC, n % partitions, None, n.to_string().as_bytes()).unwrap();
+    }
+    broker.flush(PATIENCE).unwrap();
+}
+
+fn number(record: &Record) -> u32 {
+    String::from_utf8(record.value.clone().unwrap()).unwrap().parse().unwrap()
+}
+
+fn config(broker: &BTreeMap<String, String>, group: &str, more: &[(&str, &str)]) -> ConsumerConfig {
+    let mut properties = broker.clone();
+    properties.insert("group.id".into(), group.into());
+    properties.extend(more.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+    ConsumerConfig::from_properties(properties).unwrap()
+}
+
+fn builtin(name: &str) -> Box<dyn Assignor> {
+    Box::new(Builtin::by_name(name).unwrap())
+}
+
+fn consumer(broker: &EmbeddedBroker, group: &str, more: &[(&str, &str)]) -> Consumer {
+    let config = config(&broker.consumer_properties(), group, more);
+    let consumer = Consumer::new(config, vec![builtin(RANGE)], |_| {}).unwrap();
+    consumer.subscribe(&[TOPIC]).unwrap();
+    consumer
+}
+
+/// Polls until so many records have come.
+fn take(consumer: &Consumer, count: usize) -> Vec<u32> {
+    let start = Instant::now();
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        assert!(start.elapsed() < PATIENCE, "{} of {count} records", taken.len());
+        taken.extend(consumer.poll(Duration::from_millis(200)).unwrap().iter().map(number));
+    }
+    taken
+}
+
+/// A member that polls on a thread of its own.
+struct Member {
+    name: &'static str,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+    consumer: Arc<Consumer>,
+}
+
+impl Member {
+    fn leave(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+        self.consumer.close().unwrap();
+    }
+}
+
+/// What happened to which member.
+type Event = (&'static str, GroupEvent);
+
+/// A group under watch.
+struct Watched {
+    properties: BTreeMap<String, String>,
+    events: (Sender<Event>, Receiver<Event>),
+    /// Member and partition of each generation's assignments.
+    assignments: BTreeMap<i32, BTreeMap<&'static str, BTreeSet<u32>>>,
+    /// The numbers of all records that came.
+    consumed: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+impl Watched {
+    fn new(broker: &EmbeddedBroker) -> Self {
+        Self {
+            properties: broker.consumer_properties(),
+            events: channel(),
+            assignments: BTreeMap::new(),
+            consumed: Arc::default(),
+        }
+    }
+
+    fn join(&self, name: &'static str, strategies: Vec<Box<dyn Assignor>>, more: &[(&str, &str)]) -> Member {
+        let events = self.events.0.clone();
+        let config = config(&self.properties, "watched", more);
+        let consumer = Consumer::new(config, strategies, move |event| {
+            let _ = events.send((name, event.clone()));
+        });
+        let consumer = Arc::new(consumer.unwrap());
+        consumer.subscribe(&[TOPIC]).unwrap();
+        let (stop, polled, consumed) =
+            (Arc::new(AtomicBool::new(false)), Arc::clone(&consumer), Arc::clone(&self.consumed));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                for record in polled.poll(Duration::from_millis(100)).unwrap() {
+                    consumed.lock().unwrap().insert(number(&record));
+                }
+            }
+        });
+        Member { name, stop, thread, consumer }
+    }
+
+    /// Waits until one generation has given each of these members, and nobody else, a part, and `partitions` in all.
+    fn settled(&mut self, members: &[&'static str], partitions: usize) -> i32 {
+        let start = Instant::now();
+        loop {
+            let left = PATIENCE.saturating_sub(start.elapsed());
+            let (name, event) = self.events.1.recv_timeout(left).unwrap_or_else(|_| {
+                panic!("{members:?} did not settle; assignments by generation: {:#?}", self.assignments)
+            });
+            if let GroupEvent::Assigned { generation, partitions: got, .. } = event {
+                let got = got.into_iter().flat_map(|t| t.partitions).collect();
+                let generation_of = self.assignments.entry(generation).or_default();
+                generation_of.insert(name, got);
+                let complete = generation_of.values().map(BTreeSet::len).sum::<usize>() == partitions;
+                if complete && generation_of.keys().copied().eq(members.iter().copied()) {
+                    return generation;
+                }
+            }
+        }
+    }
+
+    /// In no generation a partition had two owners.
+    fn assert_single_owners(&self) {
+        for (generation, members) in &self.assignments {
+            let mut owners = BTreeSet::new();
+            for partition in members.values().flatten() {
+                assert!(
+                    owners.insert(partition),
+                    "partition {partition} in generation {generation}: {members:?}"
+                );
+            }
+        }
+    }
+
+    /// Waits until records `0..count` have all come.
+    fn consumed_all(&self, count: u32) {
+        let start = Instant::now();
+        while (self.consumed.lock().unwrap().len() as u32) < count {
+            assert!(start.elapsed() < PATIENCE, "{} of {count} records", self.consumed.lock().unwrap().len());
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        assert_eq!(self.consumed.lock().unwrap().last(), Some(&(count - 1)));
+    }
+}
+
+#[test]
+fn what_was_committed_is_not_read_again_and_what_was_not_is() {
+    let broker = broker(3);
+    produce(&broker, 3, 0, 300);
+    let manual = [("enable.auto.commit", "false")];
+
+    let first = consumer(&broker, "resume", &manual);
+    let taken = take(&first, 300);
+    assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 300);
+    first.commit().unwrap();
+    produce(&broker, 3, 300, 30);
+    take(&first, 30);
+    first.close().unwrap();
+    assert_eq!(first.poll(Duration::ZERO), Err(ConsumerError::Closed));
+
+    let second = consumer(&broker, "resume", &manual);
+    let again = take(&second, 30);
+    assert_eq!(again.into_iter().collect::<BTreeSet<_>>(), (300..330).collect());
+    let metadata = second.group_metadata();
+    assert_eq!((metadata.group_id.as_str(), metadata.is_leader), ("resume", true));
+    assert_eq!(metadata.strategy.as_deref(), Some(RANGE));
+    assert!(metadata.generation > 0 && !metadata.member_id.is_empty());
+    assert_eq!(second.assignment()[0].partitions, [0, 1, 2]);
+}
+
+#[test]
+fn closing_commits_what_was_returned_and_polling_what_was_processed() {
+    let broker = broker(1);
+    produce(&broker, 1, 0, 10);
+    let first = consumer(&broker, "auto", &[("max.poll.records", "4")]);
+    assert_eq!(take(&first, 4), [0, 1, 2, 3]);
+    first.close().unwrap();
+    let second = consumer(&broker, "auto", &[("auto.commit.interval.ms", "50")]);
+    assert_eq!(take(&second, 6), [4, 5, 6, 7, 8, 9]);
+    drop(second);
+    let third = consumer(&broker, "auto", &[]);
+    produce(&broker, 1, 10, 1);
+    assert_eq!(take(&third, 1), [10]);
+}
+
+#[test]
+fn members_come_and_go_and_every_partition_has_one_owner() {
+    const PARTITIONS: u32 = 12;
+    let broker = broker(PARTITIONS);
+    let mut group = Watched::new(&broker);
+    let strategy = || vec![builtin(ROUNDROBIN)];
+    let all = PARTITIONS as usize;
+
+    let a = group.join("a", strategy(), &[]);
+    let b = group.join("b", strategy(), &[]);
+    group.settled(&["a", "b"], all);
+    produce(&broker, PARTITIONS, 0, 600);
+    let c = group.join("c", strategy(), &[]);
+    let generation = group.settled(&["a", "b", "c"], all);
+    assert!(group.assignments[&generation].values().all(|partitions| partitions.len() == 4));
+    produce(&broker, PARTITIONS, 600, 600);
+
+    // One leaves: the others take over at once, well before a session could have expired for it.
+    assert_eq!(b.name, "b");
+    b.leave();
+    group.settled(&["a", "c"], all);
+    produce(&broker, PARTITIONS, 1200, 600);
+    group.consumed_all(1800);
+
+    a.leave();
+    c.leave();
+    group.assert_single_owners();
+}
+
+#[test]
+fn a_member_that_stops_polling_leaves_and_comes_back_when_it_polls() {
+    let broker = broker(4);
+    let mut group = Watched::new(&broker);
+    let strategy = || vec![builtin(RANGE)];
+    let a = group.join("a", strategy(), &[]);
+    let b = group.join("b", strategy(), &[("max.poll.interval.ms", "3000")]);
+    group.settled(&["a", "b"], 4);
+    b.stop.store(true, Ordering::Relaxed);
+    b.thread.join().unwrap();
+    group.settled(&["a"], 4);
+    let consumer = Arc::clone(&b.consumer);
+    let back = std::thread::spawn(move || {
+        let start = Instant::now();
+        while consumer.assignment().is_empty() {
+            assert!(start.elapsed() < PATIENCE);
+            consumer.poll(Duration::from_millis(100)).unwrap();
+        }
+    });
+    group.settled(&["a", "b"], 4);
+    back.join().unwrap();
+    b.consumer.close().unwrap();
+    a.leave();
+    group.assert_single_owners();
+}
+
+/// Runs in two roles: as the test, and as the member in a process of its own that the test kills.
+#[test]
+fn a_member_that_is_killed_is_replaced_and_nothing_is_lost() {
+    const SERVERS: &str = "ASSIGNOR_TEST_SERVERS";
+    const NAME: &str = "a_member_that_is_killed_is_replaced_and_nothing_is_lost";
+    if let Ok(servers) = std::env::var(SERVERS) {
+        let mut properties: BTreeMap<String, String> = serde_json::from_str(&servers).unwrap();
+        properties.insert("group.id".into(), "watched".into());
+        let config = ConsumerConfig::from_properties(properties).unwrap();
+        let consumer = Consumer::new(config, vec![builtin(RANGE)], |_| {}).unwrap();
+        consumer.subscribe(&[TOPIC]).unwrap();
+        loop {
+            consumer.poll(Duration::from_millis(100)).unwrap();
+        }
+    }
+
+    let broker = broker(6);
+    let mut group = Watched::new(&broker);
+    let a = group.join("a", vec![builtin(RANGE)], &[]);
+    group.settled(&["a"], 6);
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME])
+        .env(SERVERS, serde_json::to_string(&group.properties).unwrap())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The victim tells us nothing: its part is what `a` has lost.
+    group.settled(&["a"], 3);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    produce(&broker, 6, 0, 120);
+    group.settled(&["a"], 6);
+    group.consumed_all(120);
+    a.leave();
+}
+
+#[test]
+fn more_partitions_are_noticed_by_the_leader() {
+    let broker = EmbeddedBroker::start().unwrap();
+    let mut group = Watched::new(&broker);
+    let a = group.join("a", vec![builtin(RANGE)], &[("allow.auto.create.topics", "false")]);
+    group.settled(&["a"], 0);
+    broker.create_topic(TOPIC, 5).unwrap();
+    group.settled(&["a"], 5);
+    a.leave();
+}
+
+/// Fails in every way that the trait allows.
+struct Hopeless;
+
+impl Assignor for Hopeless {
+    fn name(&self) -> &str {
+        "hopeless"
+    }
+    fn protocols(&self) -> &[Protocol] {
+        &[Protocol::Eager]
+    }
+    fn subscription(&mut self, _: &Context, _: &[String]) -> Result<assignor_host::Interest, CallError> {
+        panic!("on purpose")
+    }
+    fn assign(&mut self, _: &Context, _: &Group) -> Result<Plan, CallError> {
+        Err(CallError::Declined("on purpose".into()))
+    }
+    fn on_assignment(
+        &mut self,
+        _: &Context,
+        _: &[assignor_host::TopicPartitions],
+        _: Option<&[u8]>,
+        _: i32,
+    ) -> Result<(), CallError> {
+        panic!("on purpose")
+    }
+}
+
+#[test]
+fn a_strategy_that_fails_stops_nothing_even_without_a_fallback_of_its_own() {
+    let broker = broker(4);
+    let mut group = Watched::new(&broker);
+    let a = group.join("a", vec![Box::new(Hopeless)], &[]);
+    let b = group.join("b", vec![Box::new(Hopeless)], &[]);
+    let generation = group.settled(&["a", "b"], 4);
+    assert!(group.assignments[&generation].values().all(|partitions| partitions.len() == 2));
+    produce(&broker, 4, 0, 40);
+    group.consumed_all(40);
+    a.leave();
+    b.leave();
+}
+
+#[test]
+fn the_leader_can_ask_for_a_rebalance() {
+    let broker = broker(2);
+    let mut group = Watched::new(&broker);
+    let a = group.join("a", vec![builtin(RANGE)], &[]);
+    let before = group.settled(&["a"], 2);
+    a.consumer.request_rebalance("the plugin was replaced");
+    let after = group.settled(&["a"], 2);
+    assert!(after > before);
+    a.leave();
+}
+
+#[test]
+fn a_position_outside_its_partition_is_reset() {
+    let broker = broker(1);
+    produce(&broker, 1, 0, 5);
+    // Another group member's mistake: an offset far behind the end is committed.
+    let client: rdkafka::consumer::BaseConsumer = rdkafka::ClientConfig::new()
+        .set("bootstrap.servers", broker.bootstrap_servers())
+        .set("group.id", "outside")
+        .create()
+        .unwrap();
+    let mut far = rdkafka::TopicPartitionList::new();
+    far.add_partition_offset(TOPIC, 0, rdkafka::Offset::Offset(1_000)).unwrap();
+    rdkafka::consumer::Consumer::commit(&client, &far, rdkafka::consumer::CommitMode::Sync).unwrap();
+
+    let consumer = consumer(&broker, "outside", &[]);
+    assert_eq!(take(&consumer, 5), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn without_a_committed_offset_none_is_an_error() {
+    let broker = broker(1);
+    let consumer = consumer(&broker, "none", &[("auto.offset.reset", "none")]);
+    let start = Instant::now();
+    let error = loop {
+        match consumer.poll(Duration::from_millis(100)) {
+            Ok(records) => assert!(records.is_empty() && start.elapsed() < PATIENCE),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, ConsumerError::NoOffset { topic: TOPIC.into(), partition: 0 });
+}
