@@ -56,11 +56,11 @@ mod catalog;
 mod cause;
 #[cfg(feature = "cli")]
 pub mod component;
+#[cfg(feature = "consumer")]
+pub mod consumer;
 #[cfg(feature = "cli")]
 pub mod described;
 mod fallback;
-#[cfg(feature = "consumer")]
-pub mod consumer;
 mod group;
 mod last_plan;
 mod names;
