@@ -256,7 +256,7 @@ fn in_words(answer: &Answer<'_>, decision: &Decision) -> String {
 }
 
 /// Ascending numbers, neighbours drawn together: `0-3, 7`.
-fn ranges(numbers: &[u32]) -> String {
+pub(crate) fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let runs = runs.filter_map(|run| match run {
         [] => None,

@@ -3,6 +3,7 @@
 mod anatomy;
 mod assign;
 mod build;
+mod demo;
 mod files;
 mod inspect;
 mod new;
@@ -38,6 +39,7 @@ enum Command {
     Build(build::Build),
     Inspect(inspect::Inspect),
     Assign(assign::Assign),
+    Demo(demo::Demo),
 }
 
 /// Marks an error as the caller's: exit code 2.
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Build(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Assign(command) => command.run(),
+        Command::Demo(command) => command.run(),
     };
     done.unwrap_or_else(|e| complain(&e))
 }
