@@ -190,6 +190,9 @@ pub enum CallError {
     /// A trap: a panic, an uncaught exception, a bad memory access.
     #[error("the strategy trapped: {0}")]
     Trap(String),
+    /// Exports a function with another signature than the contract's. Told when the first instance is made.
+    #[error("the strategy does not fulfil the contract: {0}")]
+    Contract(String),
     /// Used up its stack.
     #[error("the strategy overflowed its stack: {0}")]
     Stack(String),
@@ -260,6 +263,7 @@ impl CallError {
         match self {
             Self::Declined(_) => "declined",
             Self::Trap(_) => "trap",
+            Self::Contract(_) => "contract",
             Self::Stack(_) => "stack",
             Self::Deadline { .. } => "deadline",
             Self::HostWait { .. } => "host-wait",

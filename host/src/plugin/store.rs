@@ -8,6 +8,7 @@ use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 
 use super::limits::Limits;
 use super::runtime::Runtime;
+use super::v0_1;
 use crate::assignor::Context;
 use crate::cause::CallError;
 use crate::group::Topic;
@@ -132,6 +133,20 @@ impl State {
         let text = self.limits.text(&format!("{error:#}"));
         if text.contains("fuel allocated for hostcalls has been exhausted") {
             return CallError::HostBytes { limit: self.limits.host_bytes as u64 };
+        }
+        // wasmtime asks for these limits instead of asking whether it may, so there is no refusal of ours to remember.
+        let Limits { instances, memories, .. } = *self.limits;
+        for (count, what, limit) in [
+            ("instance count", "instances", instances),
+            ("table count", "tables", instances),
+            ("memory count", "memories", memories),
+        ] {
+            if text.contains(&format!("resource limit exceeded: {count}")) {
+                return CallError::Resource { what, limit: limit as u64 };
+            }
+        }
+        if error.is::<v0_1::Misfit>() {
+            return CallError::Contract(text);
         }
         match error.downcast_ref::<wasmtime::Trap>() {
             Some(wasmtime::Trap::StackOverflow) => CallError::Stack(text),

@@ -24,17 +24,27 @@ mod bindings {
     });
 }
 
-pub(super) type Pre = bindings::AssignorPre<State>;
+/// A component whose imports are linked and whose exports have been found.
+pub(super) struct Pre {
+    instance: InstancePre<State>,
+    exports: bindings::AssignorIndices,
+}
+
+/// An export's signature is not the contract's. Only an instance shows it.
+#[derive(Debug, thiserror::Error)]
+#[error("a function that it exports has another signature")]
+pub(super) struct Misfit;
 
 /// Links all imports of the contract. What is not of the contract stays unlinked.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     bindings::Assignor::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
-/// Checks the component's imports and exports by their types.
+/// Checks the component's imports by their types, and its exports by their names.
 pub(super) fn prepare(linker: &Linker<State>, component: &Component) -> wasmtime::Result<Pre> {
-    let pre: InstancePre<State> = linker.instantiate_pre(component)?;
-    bindings::AssignorPre::new(pre)
+    let instance = linker.instantiate_pre(component)?;
+    let exports = bindings::AssignorIndices::new(&instance)?;
+    Ok(Pre { instance, exports })
 }
 
 /// An instance. Calls give the guest's own errors inside, traps outside.
@@ -45,7 +55,8 @@ type Answer<T> = wasmtime::Result<Result<T, CallError>>;
 
 impl Instance {
     pub(super) fn new(pre: &Pre, store: &mut Store<State>) -> wasmtime::Result<Self> {
-        pre.instantiate(store).map(Self)
+        let instance = pre.instance.instantiate(&mut *store)?;
+        pre.exports.load(store, &instance).map(Self).map_err(|e| e.context(Misfit))
     }
 
     fn exports(&self) -> &exports::Guest {
