@@ -202,10 +202,10 @@ pub enum CallError {
         /// The budget of guest time.
         limit: Duration,
     },
-    /// Waited for the host longer than its budget.
-    #[error("the strategy's requests took longer than the {limit:?} that it may wait")]
+    /// Kept the host busy for longer than its budget.
+    #[error("what the strategy asked of the host took longer than {limit:?}")]
     HostWait {
-        /// The budget of waiting time.
+        /// The budget of the host's time.
         limit: Duration,
     },
     /// Wanted more memory than it may have.

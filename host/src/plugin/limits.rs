@@ -36,7 +36,8 @@ pub struct Limits {
     pub assign_time: Duration,
     /// Guest time of any other call, and of instantiation. 100 ms.
     pub call_time: Duration,
-    /// Time that one call may wait for answers of the host. 2 s.
+    /// Time that one call may wait for answers of the consumer; later questions are answered "unavailable". Also the time
+    /// that all other host functions of one call may take, past which it is ended. 2 s.
     pub host_wait: Duration,
     /// Bytes of WebAssembly stack. 512 KiB.
     pub stack_bytes: usize,

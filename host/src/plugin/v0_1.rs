@@ -234,13 +234,12 @@ impl State {
                     topics.len()
                 )
             })?;
-            let answer = ask(&*s.cx.services, &topic.name, s.host_deadline()).map_err(|e| e.to_string())?;
-            if answer.len() != topic.partitions as usize {
+            let Topic { name, partitions, .. } = topic.clone();
+            let answer = s.ask_service(|services, deadline| ask(services, &name, deadline))?;
+            if answer.len() != partitions as usize {
+                let found = answer.len();
                 return Err(format!(
-                    "unavailable: the answer is for {} partitions of {}, not {}",
-                    answer.len(),
-                    topic.name,
-                    topic.partitions
+                    "unavailable: the answer is for {found} partitions of {name}, not {partitions}"
                 ));
             }
             Ok(answer)
@@ -251,7 +250,7 @@ impl State {
 impl imports::cluster::Host for State {
     fn nodes(&mut self) -> wasmtime::Result<Result<Vec<imports::cluster::Node>, String>> {
         self.host_call(|s| {
-            let mut nodes = s.cx.services.nodes(s.host_deadline()).map_err(|e| e.to_string())?;
+            let mut nodes = s.ask_service(|services, deadline| services.nodes(deadline))?;
             nodes.sort_by_key(|n| n.id);
             Ok(nodes
                 .into_iter()
