@@ -190,6 +190,9 @@ pub enum CallError {
     /// A trap: a panic, an uncaught exception, a bad memory access.
     #[error("the strategy trapped: {0}")]
     Trap(String),
+    /// Exports a function with another signature than the contract's. Told when the first instance is made.
+    #[error("the strategy does not fulfil the contract: {0}")]
+    Contract(String),
     /// Used up its stack.
     #[error("the strategy overflowed its stack: {0}")]
     Stack(String),
@@ -199,10 +202,10 @@ pub enum CallError {
         /// The budget of guest time.
         limit: Duration,
     },
-    /// Waited for the host longer than its budget.
-    #[error("the strategy's requests took longer than the {limit:?} that it may wait")]
+    /// Kept the host busy for longer than its budget.
+    #[error("what the strategy asked of the host took longer than {limit:?}")]
     HostWait {
-        /// The budget of waiting time.
+        /// The budget of the host's time.
         limit: Duration,
     },
     /// Wanted more memory than it may have.
@@ -260,6 +263,7 @@ impl CallError {
         match self {
             Self::Declined(_) => "declined",
             Self::Trap(_) => "trap",
+            Self::Contract(_) => "contract",
             Self::Stack(_) => "stack",
             Self::Deadline { .. } => "deadline",
             Self::HostWait { .. } => "host-wait",

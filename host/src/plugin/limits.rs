@@ -8,15 +8,19 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of a component. Checked before anything else is done with it. 32 MiB.
     pub component_bytes: u64,
-    /// Functions in all its modules. 100,000; a Python guest has about 30,000.
+    /// Functions in all its modules, with those that cross between host and guest. 50,000.
     pub functions: u32,
     /// Bytes of one function's body. 1 MiB.
     pub body_bytes: u32,
-    /// Locals of one function. 20,000.
+    /// Locals of one function, parameters included. 5,000.
     pub locals: u32,
-    /// Locals times branches of one function, which is what makes compiling slow and large: a module of 504 KB took 8.8 s
-    /// and 1.9 GB. 20 million.
+    /// Blocks (`block`, `loop`, `if`, `else`) of one function. 10,000: the compiler's memory grows with their square.
+    pub blocks: u32,
+    /// Locals, and 8 more, times branches of one function. 2 million, which takes a second to compile; interpreters
+    /// written in C have half a million.
     pub locals_times_branches: u64,
+    /// The same summed over all functions. 60 million; interpreters have 12 million.
+    pub total_locals_times_branches: u64,
     /// Time for compiling. A compile can't be cancelled: past this the load counts as failed, and no second compile
     /// starts while it runs on. 30 s.
     pub compile_time: Duration,
@@ -32,7 +36,8 @@ pub struct Limits {
     pub assign_time: Duration,
     /// Guest time of any other call, and of instantiation. 100 ms.
     pub call_time: Duration,
-    /// Time that one call may wait for answers of the host. 2 s.
+    /// Time that one call may wait for answers of the consumer; later questions are answered "unavailable". Also the time
+    /// that all other host functions of one call may take, past which it is ended. 2 s.
     pub host_wait: Duration,
     /// Bytes of WebAssembly stack. 512 KiB.
     pub stack_bytes: usize,
@@ -52,10 +57,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             component_bytes: 32 << 20,
-            functions: 100_000,
+            functions: 50_000,
             body_bytes: 1 << 20,
-            locals: 20_000,
-            locals_times_branches: 20_000_000,
+            locals: 5_000,
+            blocks: 10_000,
+            locals_times_branches: 2_000_000,
+            total_locals_times_branches: 60_000_000,
             compile_time: Duration::from_secs(30),
             memory_bytes: 64 << 20,
             table_elements: 20_000,

@@ -3,6 +3,7 @@
 //! What bounds an instance's life: it is made for one consumer and kept between rebalances; a trap, a time-out or a
 //! cancelled call throws it away with its store, and the next call makes a new one, which is told the last assignment.
 
+mod complexity;
 mod limits;
 mod runtime;
 mod scan;

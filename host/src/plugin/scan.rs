@@ -1,8 +1,9 @@
 //! What can be told of a file without compiling it: whether it is a component at all, which contract it was built for, and
 //! whether compiling it is safe.
 
-use wasmparser::{Operator, Parser, Payload};
+use wasmparser::{Parser, Payload};
 
+use super::complexity::Complexity;
 use super::limits::Limits;
 use super::versions;
 use crate::cause::LoadError;
@@ -28,24 +29,21 @@ pub(super) fn scan(bytes: &[u8], limits: &Limits) -> Result<Outline, LoadError> 
 
     let mut imports = Vec::new();
     let mut exports = Vec::new();
-    let mut complexity = Complexity { limits, functions: 0 };
-    // How deep the parser is in nested modules and components.
-    let mut depth = 0u32;
+    let mut complexity = Complexity::new(limits);
     for payload in Parser::new(0).parse_all(bytes) {
-        match payload.map_err(malformed)? {
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentImportSection(section) if depth == 0 => {
+        let payload = payload.map_err(malformed)?;
+        complexity.see(&payload)?;
+        match payload {
+            Payload::ComponentImportSection(section) if complexity.at_top() => {
                 for import in section {
                     imports.push(import.map_err(malformed)?.name.name.to_owned());
                 }
             }
-            Payload::ComponentExportSection(section) if depth == 0 => {
+            Payload::ComponentExportSection(section) if complexity.at_top() => {
                 for export in section {
                     exports.push(export.map_err(malformed)?.name.name.to_owned());
                 }
             }
-            Payload::CodeSectionEntry(body) => complexity.function(&body)?,
             _ => {}
         }
     }
@@ -53,7 +51,7 @@ pub(super) fn scan(bytes: &[u8], limits: &Limits) -> Result<Outline, LoadError> 
     Ok(Outline { imports, exports, contract })
 }
 
-fn malformed(error: wasmparser::BinaryReaderError) -> LoadError {
+pub(super) fn malformed(error: wasmparser::BinaryReaderError) -> LoadError {
     LoadError::Malformed(error.to_string())
 }
 
@@ -87,59 +85,4 @@ fn refuse_other_kinds(bytes: &[u8]) -> Result<(), LoadError> {
         "it begins with the bytes {}, WebAssembly with 00 61 73 6d",
         start.join(" ")
     )))
-}
-
-/// Bounds what the compiler is given, since a compile can neither be cancelled nor bounded in memory.
-struct Complexity<'a> {
-    limits: &'a Limits,
-    functions: u32,
-}
-
-impl Complexity<'_> {
-    fn function(&mut self, body: &wasmparser::FunctionBody<'_>) -> Result<(), LoadError> {
-        let Limits { functions, body_bytes, locals: locals_limit, locals_times_branches, .. } = *self.limits;
-        self.functions += 1;
-        if self.functions > functions {
-            return Err(LoadError::TooComplex(format!("more than {functions} functions")));
-        }
-        let bytes = body.range().len();
-        if bytes > body_bytes as usize {
-            return Err(LoadError::TooComplex(format!(
-                "a function of {bytes} bytes, the limit is {body_bytes}"
-            )));
-        }
-        let mut locals: u64 = 0;
-        for group in body.get_locals_reader().map_err(malformed)? {
-            locals += u64::from(group.map_err(malformed)?.0);
-        }
-        if locals > u64::from(locals_limit) {
-            return Err(LoadError::TooComplex(format!(
-                "a function of {locals} locals, the limit is {locals_limit}"
-            )));
-        }
-        // Too small to reach the limit even if each byte were a branch: most functions.
-        if locals.saturating_mul(bytes as u64) <= locals_times_branches {
-            return Ok(());
-        }
-        let mut branches: u64 = 0;
-        for operator in body.get_operators_reader().map_err(malformed)? {
-            match operator.map_err(malformed)? {
-                Operator::Block { .. }
-                | Operator::Loop { .. }
-                | Operator::If { .. }
-                | Operator::Else
-                | Operator::Br { .. }
-                | Operator::BrIf { .. } => branches += 1,
-                Operator::BrTable { targets } => branches += u64::from(targets.len()) + 1,
-                _ => {}
-            }
-        }
-        let product = locals.saturating_mul(branches);
-        if product > locals_times_branches {
-            return Err(LoadError::TooComplex(format!(
-                "a function of {locals} locals and {branches} branches; their product {product} is over {locals_times_branches}"
-            )));
-        }
-        Ok(())
-    }
 }

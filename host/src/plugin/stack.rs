@@ -11,11 +11,13 @@ pub(super) fn on_own_stack<T: Send>(
     guest_stack: usize,
     call: impl FnOnce() -> T + Send,
 ) -> Result<T, String> {
+    // Who set a subscriber for the caller's thread alone wants to see the guest's log, too.
+    let log = tracing::dispatcher::get_default(Clone::clone);
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("assignor-guest".into())
             .stack_size(guest_stack.saturating_add(HOST_STACK))
-            .spawn_scoped(scope, call)
+            .spawn_scoped(scope, move || tracing::dispatcher::with_default(&log, call))
             .map_err(|e| format!("no thread for the call: {e}"))?
             .join()
             .map_err(|panic| message(panic.as_ref()))

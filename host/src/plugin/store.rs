@@ -8,7 +8,8 @@ use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 
 use super::limits::Limits;
 use super::runtime::Runtime;
-use crate::assignor::Context;
+use super::v0_1;
+use crate::assignor::{Context, Services, Unavailable};
 use crate::cause::CallError;
 use crate::group::Topic;
 
@@ -31,7 +32,10 @@ pub(super) struct State {
 struct Budget {
     started: Instant,
     guest_limit: Duration,
+    /// Time in host functions, `waited` included.
     host_time: Duration,
+    /// Time in services of the consumer.
+    waited: Duration,
     host_calls: u64,
     /// Why the host ended the call, where it did: the guest's error is then only a trap.
     stopped: Option<CallError>,
@@ -57,6 +61,7 @@ pub(super) fn new_store(
         started: Instant::now(),
         guest_limit: limits.call_time,
         host_time: Duration::ZERO,
+        waited: Duration::ZERO,
         host_calls: 0,
         stopped: None,
     };
@@ -95,6 +100,7 @@ pub(super) fn arm(
         started: Instant::now(),
         guest_limit,
         host_time: Duration::ZERO,
+        waited: Duration::ZERO,
         host_calls: 0,
         stopped: None,
     };
@@ -110,15 +116,29 @@ impl State {
         let before = Instant::now();
         let answer = answer(self);
         self.budget.host_time += before.elapsed();
-        if self.budget.host_time > self.limits.host_wait {
+        if self.budget.host_time.saturating_sub(self.budget.waited) > self.limits.host_wait {
             return Err(self.stop(CallError::HostWait { limit: self.limits.host_wait }));
         }
         Ok(answer)
     }
 
-    /// Until when a host function may wait.
-    pub(super) fn host_deadline(&self) -> Instant {
-        Instant::now() + self.limits.host_wait.saturating_sub(self.budget.host_time)
+    /// Asks a service of the consumer, which may wait until the deadline that it is given.
+    ///
+    /// The time for that being used up ends no call, for the guest is not to blame: this and all further questions have no
+    /// answer, and it may decide without.
+    pub(super) fn ask_service<T>(
+        &mut self,
+        ask: impl FnOnce(&dyn Services, Instant) -> Result<T, Unavailable>,
+    ) -> Result<T, String> {
+        let limit = self.limits.host_wait;
+        let left = limit.saturating_sub(self.budget.waited);
+        if left.is_zero() {
+            return Err(format!("unavailable: this call has waited the {limit:?} that it may wait"));
+        }
+        let before = Instant::now();
+        let answer = ask(&*self.cx.services, before + left);
+        self.budget.waited += before.elapsed();
+        answer.map_err(|e| e.to_string())
     }
 
     /// Why the last call failed, given the error that it ended with.
@@ -132,6 +152,20 @@ impl State {
         let text = self.limits.text(&format!("{error:#}"));
         if text.contains("fuel allocated for hostcalls has been exhausted") {
             return CallError::HostBytes { limit: self.limits.host_bytes as u64 };
+        }
+        // wasmtime asks for these limits instead of asking whether it may, so there is no refusal of ours to remember.
+        let Limits { instances, memories, .. } = *self.limits;
+        for (count, what, limit) in [
+            ("instance count", "instances", instances),
+            ("table count", "tables", instances),
+            ("memory count", "memories", memories),
+        ] {
+            if text.contains(&format!("resource limit exceeded: {count}")) {
+                return CallError::Resource { what, limit: limit as u64 };
+            }
+        }
+        if error.is::<v0_1::Misfit>() {
+            return CallError::Contract(text);
         }
         match error.downcast_ref::<wasmtime::Trap>() {
             Some(wasmtime::Trap::StackOverflow) => CallError::Stack(text),

@@ -24,17 +24,27 @@ mod bindings {
     });
 }
 
-pub(super) type Pre = bindings::AssignorPre<State>;
+/// A component whose imports are linked and whose exports have been found.
+pub(super) struct Pre {
+    instance: InstancePre<State>,
+    exports: bindings::AssignorIndices,
+}
+
+/// An export's signature is not the contract's. Only an instance shows it.
+#[derive(Debug, thiserror::Error)]
+#[error("a function that it exports has another signature")]
+pub(super) struct Misfit;
 
 /// Links all imports of the contract. What is not of the contract stays unlinked.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     bindings::Assignor::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
-/// Checks the component's imports and exports by their types.
+/// Checks the component's imports by their types, and its exports by their names.
 pub(super) fn prepare(linker: &Linker<State>, component: &Component) -> wasmtime::Result<Pre> {
-    let pre: InstancePre<State> = linker.instantiate_pre(component)?;
-    bindings::AssignorPre::new(pre)
+    let instance = linker.instantiate_pre(component)?;
+    let exports = bindings::AssignorIndices::new(&instance)?;
+    Ok(Pre { instance, exports })
 }
 
 /// An instance. Calls give the guest's own errors inside, traps outside.
@@ -45,7 +55,8 @@ type Answer<T> = wasmtime::Result<Result<T, CallError>>;
 
 impl Instance {
     pub(super) fn new(pre: &Pre, store: &mut Store<State>) -> wasmtime::Result<Self> {
-        pre.instantiate(store).map(Self)
+        let instance = pre.instance.instantiate(&mut *store)?;
+        pre.exports.load(store, &instance).map(Self).map_err(|e| e.context(Misfit))
     }
 
     fn exports(&self) -> &exports::Guest {
@@ -223,13 +234,12 @@ impl State {
                     topics.len()
                 )
             })?;
-            let answer = ask(&*s.cx.services, &topic.name, s.host_deadline()).map_err(|e| e.to_string())?;
-            if answer.len() != topic.partitions as usize {
+            let Topic { name, partitions, .. } = topic.clone();
+            let answer = s.ask_service(|services, deadline| ask(services, &name, deadline))?;
+            if answer.len() != partitions as usize {
+                let found = answer.len();
                 return Err(format!(
-                    "unavailable: the answer is for {} partitions of {}, not {}",
-                    answer.len(),
-                    topic.name,
-                    topic.partitions
+                    "unavailable: the answer is for {found} partitions of {name}, not {partitions}"
                 ));
             }
             Ok(answer)
@@ -240,7 +250,7 @@ impl State {
 impl imports::cluster::Host for State {
     fn nodes(&mut self) -> wasmtime::Result<Result<Vec<imports::cluster::Node>, String>> {
         self.host_call(|s| {
-            let mut nodes = s.cx.services.nodes(s.host_deadline()).map_err(|e| e.to_string())?;
+            let mut nodes = s.ask_service(|services, deadline| services.nodes(deadline))?;
             nodes.sort_by_key(|n| n.id);
             Ok(nodes
                 .into_iter()
