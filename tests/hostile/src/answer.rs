@@ -7,7 +7,7 @@ use assignor_guest_sdk::bindings::exports::assignor::strategy::strategy::{
 use crate::fault::number;
 
 /// The faults of an answer: each belongs to one function.
-pub(crate) const FAULTS: [&str; 22] = [
+pub(crate) const FAULTS: [&str; 23] = [
     "name-empty",
     "name-reserved",
     "name-illegal",
@@ -30,9 +30,14 @@ pub(crate) const FAULTS: [&str; 22] = [
     "assignments-many",
     "assignments-huge",
     "assignment-huge",
+    "echo",
 ];
 
 const MIB: usize = 1 << 20;
+
+pub(crate) fn echo(members: Vec<Member>) -> Vec<Assignment> {
+    members.into_iter().map(|member| Assignment { partitions: member.owned, user_data: None }).collect()
+}
 
 pub(crate) fn name(correct: String, fault: &str) -> String {
     match fault {

@@ -57,6 +57,7 @@
 //! | `assign` | `assignments-few`, `assignments-many` | one assignment less, one more than there are members |
 //! | `assign` | `assignments-huge` | `bytes` (20 MiB) of assignments |
 //! | `assign` | `assignment-huge` | `bytes` (2 MiB) of user data for the first member |
+//! | `assign` | `echo` | to everyone what it owns, and nothing is computed: for measuring what crossing costs |
 
 mod answer;
 mod burn;
@@ -94,6 +95,9 @@ impl Guest for Hostile {
 
     fn assign(topics: Vec<Topic>, members: Vec<Member>) -> Result<Vec<Assignment>, String> {
         fault::commit(Function::Assign)?;
+        if fault::name() == "echo" {
+            return Ok(answer::echo(members));
+        }
         let plan = answer::round_robin(&topics, &members);
         answer::plan(plan, &topics, &members, &fault::name())
     }
