@@ -230,22 +230,16 @@ impl Group {
     }
 
     /// For each partition the strongest claim on it, if any.
-    pub(crate) fn claims(&self) -> Vec<Option<Claim>> {
+    fn claims(&self) -> Vec<Option<Claim>> {
         let mut claims: Vec<Option<Claim>> = vec![None; self.partitions() as usize];
         for (index, member) in (0u32..).zip(&self.members) {
             let generation = member.claim_generation();
             for &partition in &member.claimed {
                 let Some(slot) = claims.get_mut(partition as usize) else { continue };
                 match slot {
-                    Some(claim) if claim.generation > generation => claim.claimants += 1,
-                    Some(claim) if claim.generation == generation => {
-                        claim.claimants += 1;
-                        claim.tied = true;
-                    }
-                    _ => {
-                        let claimants = slot.map_or(0, |c| c.claimants) + 1;
-                        *slot = Some(Claim { member: index, generation, tied: false, claimants });
-                    }
+                    Some(claim) if claim.generation > generation => {}
+                    Some(claim) if claim.generation == generation => claim.tied = true,
+                    _ => *slot = Some(Claim { member: index, generation, tied: false }),
                 }
             }
         }
@@ -273,15 +267,13 @@ impl Group {
 
 /// The strongest claim on a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Claim {
+struct Claim {
     /// Index of the member whose claim has the highest generation (the first such, where `tied`).
-    pub(crate) member: u32,
+    member: u32,
     /// That generation.
-    pub(crate) generation: i32,
+    generation: i32,
     /// Another member claims at the same generation.
-    pub(crate) tied: bool,
-    /// How many members claim the partition.
-    pub(crate) claimants: u32,
+    tied: bool,
 }
 
 fn member(m: MemberSubscription, index: &HashMap<String, u32>, topics: &[Topic]) -> Member {

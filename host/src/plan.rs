@@ -43,6 +43,9 @@ impl Plan {
     }
 }
 
+/// No member's index.
+const NOBODY: u32 = u32::MAX;
+
 /// What is wrong with a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -142,15 +145,12 @@ pub fn check(group: &Group, plan: &Plan, completeness: Completeness) -> Result<(
     if plan.assignments.len() != members.len() {
         return Err(Violation::Length { found: plan.assignments.len(), members: members.len() });
     }
-    const NOBODY: u32 = u32::MAX;
     let partitions = group.partitions();
     let mut owners = vec![NOBODY; partitions as usize];
-    let mut subscribed = vec![false; group.topics().len()];
     let mut assigned = 0usize;
     for ((index, member), assignment) in (0u32..).zip(members).zip(&plan.assignments) {
-        mark(&mut subscribed, &member.topics, true);
-        // The topic that the last partition belonged to: neighbours mostly share it.
-        let (mut range, mut allowed) = (0..0, false);
+        // Mostly everybody wants every topic, and then there is nothing to look up.
+        let wants_all = member.topics.len() == group.topics().len();
         for &number in &assignment.partitions {
             let Some(owner) = owners.get_mut(number as usize) else {
                 return Err(Violation::OutOfRange { member: member.id.clone(), number, partitions });
@@ -160,19 +160,15 @@ pub fn check(group: &Group, plan: &Plan, completeness: Completeness) -> Result<(
                 let (topic, partition) = name(group, number);
                 return Err(Violation::Duplicate { topic, partition, first, second: member.id.clone() });
             }
-            if !range.contains(&number) {
-                let topic = group.topic_of(number).unwrap_or(u32::MAX) as usize;
-                range = group.topics().get(topic).map_or(0..0, crate::group::Topic::numbers);
-                allowed = subscribed.get(topic).copied().unwrap_or(false);
-            }
-            if !allowed {
+            *owner = index;
+            let wanted = wants_all
+                || group.topic_of(number).is_some_and(|topic| member.topics.binary_search(&topic).is_ok());
+            if !wanted {
                 let (topic, partition) = name(group, number);
                 return Err(Violation::Unsubscribed { member: member.id.clone(), topic, partition });
             }
-            *owner = index;
         }
         assigned += assignment.partitions.len();
-        mark(&mut subscribed, &member.topics, false);
     }
     if completeness == Completeness::Full && assigned != owners.len() {
         let number = owners.iter().position(|&owner| owner == NOBODY).unwrap_or_default();
@@ -192,14 +188,33 @@ pub fn withhold(group: &Group, plan: &mut Plan) -> usize {
     if group.members().iter().all(|m| m.claimed.is_empty()) {
         return 0;
     }
-    let claims = group.claims();
+    // A claim that is stronger than every other is ownership, if its member is subscribed, and nobody else gets partitions of
+    // the topic anyway. So each claimed partition may go to its owner, or to nobody.
+    const UNCLAIMED: u32 = u32::MAX - 1;
+    let mut owners = vec![UNCLAIMED; group.partitions() as usize];
+    for member in group.members() {
+        set(&mut owners, &member.claimed, NOBODY);
+    }
+    for (index, member) in (0u32..).zip(group.members()) {
+        set(&mut owners, &member.owned, index);
+    }
     let mut withheld = 0;
     for (index, assignment) in (0u32..).zip(&mut plan.assignments) {
         let before = assignment.partitions.len();
-        assignment.partitions.retain(|&p| may_go_to(&claims, p, index));
+        assignment
+            .partitions
+            .retain(|&p| owners.get(p as usize).is_some_and(|&owner| owner == index || owner == UNCLAIMED));
         withheld += before - assignment.partitions.len();
     }
     withheld
+}
+
+fn set(owners: &mut [u32], partitions: &[u32], value: u32) {
+    for &partition in partitions {
+        if let Some(owner) = owners.get_mut(partition as usize) {
+            *owner = value;
+        }
+    }
 }
 
 /// Asserts that a plan gives nobody what another member still owns. Independent of [`withhold`] on purpose: it goes over
@@ -230,21 +245,6 @@ pub fn assert_safe(group: &Group, plan: &Plan) -> Result<(), Violation> {
         }
     }
     Ok(())
-}
-
-fn may_go_to(claims: &[Option<crate::group::Claim>], partition: u32, member: u32) -> bool {
-    match claims.get(partition as usize) {
-        Some(Some(claim)) => claim.member == member && !claim.tied,
-        _ => true,
-    }
-}
-
-fn mark(subscribed: &mut [bool], topics: &[u32], value: bool) {
-    for &topic in topics {
-        if let Some(slot) = subscribed.get_mut(topic as usize) {
-            *slot = value;
-        }
-    }
 }
 
 fn name(group: &Group, number: u32) -> (String, u32) {
