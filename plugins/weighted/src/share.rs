@@ -25,7 +25,7 @@ pub(crate) fn share(group: &Group, weights: &[f64]) -> Plan {
         group,
         plan: vec![Vec::new(); weights.len()],
         quotas: vec![0; weights.len()],
-        taken: vec![false; group.partition_count() as usize],
+        taken: Vec::new(),
     };
     for (class, portions) in classes.iter().zip(&portions) {
         shares.set_quotas(class, portions, weights);
@@ -35,6 +35,10 @@ pub(crate) fn share(group: &Group, weights: &[f64]) -> Plan {
             shares.keep_within(class, portions);
         }
     }
+    if shares.settled() {
+        return Plan::from(shares.plan);
+    }
+    shares.mark_taken();
     for (class, portions) in classes.iter().zip(&portions) {
         shares.give(class, portions, classes.len() == 1);
     }
@@ -59,7 +63,7 @@ struct Shares<'g> {
     plan: Vec<Vec<u32>>,
     /// How many partitions each member shall have.
     quotas: Vec<u32>,
-    /// Whether each partition is kept by its owner.
+    /// Whether each partition is somebody's already.
     taken: Vec<bool>,
 }
 
@@ -91,7 +95,7 @@ impl<'g> Shares<'g> {
         for &member in &class.members {
             let mut kept = self.owned(member).to_vec();
             thin_out(&mut kept, self.quota(member), member, portions);
-            self.keep_these(member, kept);
+            self.set_plan(member, kept);
         }
     }
 
@@ -122,18 +126,27 @@ impl<'g> Shares<'g> {
         }
         for (&member, mut kept) in class.members.iter().zip(kept) {
             thin_out(&mut kept, self.quota(member), member, portions);
-            self.keep_these(member, kept);
+            self.set_plan(member, kept);
         }
     }
 
-    fn keep_these(&mut self, member: usize, kept: Vec<u32>) {
-        for &number in &kept {
+    fn set_plan(&mut self, member: usize, partitions: Vec<u32>) {
+        if let Some(slot) = self.plan.get_mut(member) {
+            *slot = partitions;
+        }
+    }
+
+    /// Whether everyone has as many as it shall have.
+    fn settled(&self) -> bool {
+        self.plan.iter().zip(&self.quotas).all(|(partitions, &quota)| partitions.len() == quota as usize)
+    }
+
+    fn mark_taken(&mut self) {
+        self.taken = vec![false; self.group.partition_count() as usize];
+        for &number in self.plan.iter().flatten() {
             if let Some(taken) = self.taken.get_mut(number as usize) {
                 *taken = true;
             }
-        }
-        if let Some(slot) = self.plan.get_mut(member) {
-            *slot = kept;
         }
     }
 

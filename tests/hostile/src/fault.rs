@@ -39,6 +39,20 @@ pub(crate) fn name() -> String {
     config::text("fault").unwrap_or_default()
 }
 
+/// The configured fault of an answer; empty if there is none.
+pub(crate) fn of_answer() -> String {
+    if spared() { String::new() } else { name() }
+}
+
+/// Whether the host only probes, which has no group, and shall find nothing.
+fn spared() -> bool {
+    match config::text("probe").as_deref() {
+        None => false,
+        Some("spare") => context::group_id().is_none(),
+        Some(other) => wrong(&format!("the key probe can't be {other:?}")),
+    }
+}
+
 /// A number of the configuration.
 pub(crate) fn number(key: &str, default: usize) -> usize {
     config::get_or(key, default).unwrap_or_else(|error| wrong(&error.to_string()))
@@ -56,7 +70,7 @@ pub(crate) fn commit(function: Function) -> Result<(), String> {
     log::report_panics();
     let at = config::text("at").map_or(Function::Assign, |at| Function::named(&at));
     let fault = name();
-    if answer::FAULTS.contains(&fault.as_str()) || at != function {
+    if answer::FAULTS.contains(&fault.as_str()) || at != function || spared() {
         return Ok(());
     }
     match fault.as_str() {

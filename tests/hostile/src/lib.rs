@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | `fault` | what to do wrong, see below | nothing |
 //! | `at` | in which function: `name`, `supported-protocols`, `subscription`, `assign` or `on-assignment` | `assign` |
+//! | `probe` | `spare`: behave while the host only probes the component, so that it loads | misbehave then too |
 //! | `name` | what `name` returns | `hostile` |
 //! | `bytes` | how large, for the faults that say so | each its own |
 //! | `count` | how often, for the floods | endlessly |
@@ -80,17 +81,17 @@ impl Guest for Hostile {
     fn name() -> String {
         fault::commit_or_trap(Function::Name);
         let name = config::text("name").unwrap_or_else(|| "hostile".to_owned());
-        answer::name(name, &fault::name())
+        answer::name(name, &fault::of_answer())
     }
 
     fn supported_protocols() -> Vec<Protocol> {
         fault::commit_or_trap(Function::SupportedProtocols);
-        answer::protocols(vec![Protocol::Eager, Protocol::Cooperative], &fault::name())
+        answer::protocols(vec![Protocol::Eager, Protocol::Cooperative], &fault::of_answer())
     }
 
     fn subscription(topics: Vec<String>) -> Result<Interest, String> {
         fault::commit(Function::Subscription)?;
-        Ok(answer::interest(Interest::all(topics), &fault::name()))
+        Ok(answer::interest(Interest::all(topics), &fault::of_answer()))
     }
 
     fn assign(topics: Vec<Topic>, members: Vec<Member>) -> Result<Vec<Assignment>, String> {
@@ -99,7 +100,7 @@ impl Guest for Hostile {
             return Ok(answer::echo(members));
         }
         let plan = answer::round_robin(&topics, &members);
-        answer::plan(plan, &topics, &members, &fault::name())
+        answer::plan(plan, &topics, &members, &fault::of_answer())
     }
 
     fn on_assignment(_: Vec<TopicPartitions>, _: Option<Vec<u8>>, _: i32) -> Result<(), String> {

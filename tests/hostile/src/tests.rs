@@ -136,6 +136,20 @@ fn a_fault_strikes_in_the_function_that_is_named() {
 }
 
 #[test]
+fn a_probe_can_be_spared() {
+    for name in ["error", "topic-unknown"] {
+        let host = || Host::new().config("fault", name).config("at", "subscription").config("probe", "spare");
+        let correct = Ok(Interest::all(Vec::new()));
+        {
+            let _probing = host().install();
+            assert_eq!(Hostile::subscription(Vec::new()), correct);
+        }
+        let _in_a_group = host().group_id("g").install();
+        assert_ne!(Hostile::subscription(Vec::new()), correct);
+    }
+}
+
+#[test]
 fn floods_end_after_the_configured_count_and_the_plan_is_correct() {
     for name in ["host-call-flood", "log-flood", "rebalance-flood", "lag-flood"] {
         let host = Host::new().config("fault", name).config("count", 3).lag(0, [1]).install();
