@@ -1,6 +1,7 @@
 //! The consumer as an application sees it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,10 +56,16 @@ impl Consumer {
     /// [`ConsumerError::Config`] if there is no strategy, two share a name, one can't run eager rebalances, or the data path refuses
     /// a property; [`ConsumerError::Driver`] if no thread can be started.
     pub fn new(
-        config: ConsumerConfig,
+        mut config: ConsumerConfig,
         assignors: Vec<Box<dyn Assignor>>,
         observer: impl Fn(&GroupEvent) + Send + Sync + 'static,
     ) -> Result<Self, ConsumerError> {
+        if config.client_id.is_empty() {
+            // As the Java client does: it begins the member id that the broker gives, which operators read.
+            static MADE: AtomicU32 = AtomicU32::new(1);
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            config.client_id = format!("consumer-{}-{number}", config.group_id);
+        }
         let strategies = strategist::names(&assignors)?;
         let fetcher = Fetcher::new(Box::new(Librdkafka::new(&config)?));
         let strategist = Strategist::start(assignors)?;

@@ -11,7 +11,8 @@ use super::error::ConsumerError;
 /// | --- | --- |
 /// | `bootstrap.servers` | required: `host:port`, several by comma |
 /// | `group.id` | required |
-/// | `client.id`, `client.rack` | empty |
+/// | `client.id` | `consumer-<group.id>-<number>` |
+/// | `client.rack` | empty |
 /// | `session.timeout.ms` | 45000 |
 /// | `heartbeat.interval.ms` | 3000 |
 /// | `max.poll.interval.ms` | 300000 |
@@ -39,7 +40,7 @@ pub struct ConsumerConfig {
     pub bootstrap_servers: Vec<Address>,
     /// `group.id`.
     pub group_id: String,
-    /// `client.id`.
+    /// `client.id`; if empty, [`Consumer::new`](super::Consumer::new) makes one.
     pub client_id: String,
     /// `client.rack`; `None` if empty.
     pub client_rack: Option<String>,

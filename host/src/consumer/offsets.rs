@@ -173,7 +173,7 @@ pub(super) async fn commit(
 ) -> Result<(i16, String), String> {
     let topics = by_topic(offsets.iter().map(|((t, p), offset)| ((t, *p), *offset)));
     let answer = channel
-        .call(|version| {
+        .call(|_| {
             let partition = |(p, offset): &(i32, i64)| {
                 OffsetCommitRequestPartition::default()
                     .with_partition_index(*p)
@@ -188,7 +188,6 @@ pub(super) async fn commit(
                         .with_partitions(list.iter().map(partition).collect())
                 })
                 .collect();
-            let _ = version;
             OffsetCommitRequest::default()
                 .with_group_id(text(group).into())
                 .with_generation_id_or_member_epoch(identity.generation)

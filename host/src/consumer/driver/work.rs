@@ -18,6 +18,7 @@ use crate::consumer::config::OffsetReset;
 use crate::consumer::connection::Channel;
 use crate::consumer::error::ConsumerError;
 use crate::consumer::machine::{Identity, Planned};
+use crate::consumer::metadata::TopicProblem;
 use crate::consumer::offsets::{self, End, OffsetError, Offsets};
 use crate::group::{Group, MemberSubscription, TopicPartitions};
 use crate::plan::withhold;
@@ -53,10 +54,12 @@ async fn make_plan(
         .await
         .map_err(|_| format!("no broker tells the topics' partitions within {limit:?}"))?;
     for problem in problems {
-        troubles.push(format!(
-            "topic {:?} is not usable ({:?}): nobody gets its partitions",
-            problem.topic, problem.error
-        ));
+        let TopicProblem { topic, error } = problem;
+        troubles.push(format!("topic {topic:?} is not usable ({error:?}): nobody gets its partitions"));
+        if error == E::TopicAuthorizationFailed {
+            // The driver has ended if nobody receives.
+            let _ = common.events.send(Event::Failed(ConsumerError::TopicAuthorization { topic }));
+        }
     }
     let existing = common.metadata.with(|cluster| cluster.counts(&topics));
     let group = Arc::new(Group::new(&existing, members).map_err(|e| e.to_string())?);
@@ -81,10 +84,7 @@ async fn make_plan(
     Ok(Planned { blobs, counts })
 }
 
-async fn refreshed(
-    common: &Common,
-    topics: &BTreeSet<String>,
-) -> Vec<crate::consumer::metadata::TopicProblem> {
+async fn refreshed(common: &Common, topics: &BTreeSet<String>) -> Vec<TopicProblem> {
     loop {
         match common.metadata.refresh(topics).await {
             Ok(problems) => return problems,

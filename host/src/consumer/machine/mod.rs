@@ -22,6 +22,7 @@
 //! Heartbeats flow from JoinGroup's response on, in *Assigning* and *Syncing* as well: a slow strategy must not cost the
 //! session. Eager rebalances only: nothing is owned outside *Stable*.
 
+mod action;
 mod responses;
 #[cfg(test)]
 mod tests;
@@ -32,103 +33,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::clock::Moment;
-use super::config::Address;
 use super::error::{ConsumerError, GroupEvent};
 use crate::assignor::Interest;
-use crate::group::{MemberSubscription, Subscription, TopicPartitions};
+use crate::group::Subscription;
 use crate::wire;
 
+pub(super) use action::{Action, Delivery, Identity, Planned, RequestId, Settings};
 pub(super) use responses::{Coordinator, Join, JoinedMember, Sync};
-
-/// What the machine needs to know.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) group_id: String,
-    pub(super) rack: Option<String>,
-    pub(super) session_timeout: Duration,
-    pub(super) heartbeat_interval: Duration,
-    pub(super) max_poll_interval: Duration,
-    pub(super) retry_backoff: Duration,
-    pub(super) retry_backoff_max: Duration,
-    /// Names of the strategies, in the order of preference.
-    pub(super) strategies: Vec<String>,
-    /// Seeds the spread of back-offs, so that a group does not come back in step.
-    pub(super) seed: u64,
-}
-
-/// Who this member is, for requests that the coordinator fences.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) member_id: String,
-    pub(super) generation: i32,
-}
-
-impl Identity {
-    fn none() -> Self {
-        Self { member_id: String::new(), generation: -1 }
-    }
-}
-
-/// Identifies a request, so that the answer to one that no longer matters is dropped.
-pub(super) type RequestId = u64;
-
-/// What the driver is to do, in order.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Action {
-    /// Ask any broker for the group's coordinator; answer with [`Machine::coordinator_found`].
-    FindCoordinator(RequestId),
-    /// Open the two connections to the coordinator, in place of any that are open.
-    Connect(Address),
-    /// Ask every strategy for its subscription and, if `commit`, commit what the application has processed as `identity`; answer
-    /// with [`Machine::prepared`].
-    Prepare { round: u64, topics: Vec<String>, commit: Option<Identity>, identity: Identity },
-    /// Send JoinGroup; answer with [`Machine::joined`].
-    Join { id: RequestId, member_id: String, reason: String, protocols: Vec<(String, Bytes)> },
-    /// Run the strategy of this name; answer with [`Machine::planned`].
-    Assign { round: u64, strategy: usize, identity: Identity, members: Vec<MemberSubscription> },
-    /// End the running call of a strategy: its result does not matter any more.
-    CancelAssign,
-    /// Send SyncGroup; answer with [`Machine::synced`].
-    Sync { id: RequestId, identity: Identity, protocol: String, plan: Vec<(String, Bytes)> },
-    /// Send Heartbeat; answer with [`Machine::heartbeat_answered`].
-    Heartbeat { id: RequestId, identity: Identity },
-    /// Send LeaveGroup; answer with [`Machine::left`].
-    Leave { id: RequestId, member_id: String, reason: String },
-    /// Install an assignment and tell the chosen strategy.
-    Deliver(Delivery),
-    /// Records may be handed out until then.
-    Lease(Moment),
-    /// The partitions are lost: hand out nothing any more, commit nothing.
-    Lose { cause: String },
-    /// Commit what the application was given, then answer with [`Machine::committed_before_leaving`].
-    CommitBeforeLeaving(Identity),
-    /// Tell the observer.
-    Event(GroupEvent),
-    /// Report an error to the application.
-    Fail(ConsumerError),
-    /// All is done; the driver may end.
-    Closed,
-}
-
-/// An assignment of this member.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Delivery {
-    pub(super) identity: Identity,
-    /// The index of the strategy that the group runs.
-    pub(super) strategy: usize,
-    pub(super) leader: bool,
-    pub(super) partitions: Vec<TopicPartitions>,
-    pub(super) user_data: Option<Vec<u8>>,
-}
-
-/// A leader's plan on the wire, and what it was made for.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Planned {
-    /// Each member's assignment blob.
-    pub(super) blobs: Vec<(String, Bytes)>,
-    /// The partition counts it was made with: a change of one of these asks for another rebalance.
-    pub(super) counts: BTreeMap<String, u32>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {

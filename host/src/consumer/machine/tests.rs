@@ -1,6 +1,7 @@
 //! Scripted coordinators and a hand-turned clock.
 
 use super::*;
+use crate::group::TopicPartitions;
 
 const MEMBER_ID_REQUIRED: i16 = 79;
 const REBALANCE_IN_PROGRESS: i16 = 27;
