@@ -26,8 +26,8 @@ pub(super) struct View {
     members: Vec<Assigned>,
     /// The fallback that decided last, until the generation that it decided begins.
     fell_back: Option<(&'static str, Cause)>,
-    /// In words who decided the newest generation.
-    decided: String,
+    /// The fallback that decided the newest generation, if one did.
+    decided: Option<(&'static str, Cause)>,
     generations: BTreeSet<i32>,
     settled: Option<i32>,
     /// Troubles told since then: each member has the same ones.
@@ -58,7 +58,7 @@ impl View {
             begun: Instant::now(),
             members: vec![Assigned::default(); WEIGHTS.len()],
             fell_back: None,
-            decided: String::new(),
+            decided: None,
             generations: BTreeSet::new(),
             settled: None,
             troubles: BTreeSet::new(),
@@ -118,13 +118,7 @@ impl View {
     fn assigned(&mut self, member: usize, assigned: Assigned) {
         let Some(generation) = assigned.generation else { return };
         if self.generations.insert(generation) {
-            self.decided = match self.fell_back.take() {
-                None => format!("decided by {}", self.strategy),
-                Some((used, cause)) => {
-                    let text = self.with_names(&cause.to_string());
-                    format!("decided by {used} (fallback): {} ({})", printable(&text), cause.code())
-                }
-            };
+            self.decided = self.fell_back.take();
         }
         if let Some(slot) = self.members.get_mut(member) {
             *slot = assigned;
@@ -134,8 +128,19 @@ impl View {
         if together && owned.len() == PARTITIONS as usize {
             self.settled = Some(generation);
             self.troubles.clear();
-            self.say(&format!("generation {generation}, {}", self.decided));
+            self.say(&format!("generation {generation}, decided by {}", self.decider()));
             self.table();
+        }
+    }
+
+    /// Who decided the newest generation, and why it was not the strategy.
+    fn decider(&self) -> String {
+        match &self.decided {
+            None => self.strategy.clone(),
+            Some((used, cause)) => {
+                let text = self.with_names(&cause.to_string());
+                format!("{used} (fallback): {} ({})", printable(&text), cause.code())
+            }
         }
     }
 
