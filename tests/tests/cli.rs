@@ -72,7 +72,7 @@ const GROUP: &str = r#"{
 
 #[test]
 fn every_command_explains_itself_with_an_example_and_its_exit_codes() {
-    for command in ["new", "build", "inspect", "assign"] {
+    for command in ["new", "build", "inspect", "assign", "demo"] {
         let help = assignor(&[command, "--help"], b"");
         assert_eq!(code(&help), 0);
         for part in ["Example:", "Exit codes:", "--json"] {
@@ -256,6 +256,38 @@ fn inspect_explains_whatever_it_is_given() {
     }
     let module = json(&assignor_in(dir.path(), &["inspect", "module", "--json"], b""));
     assert_eq!((&module["kind"], &module["exports"]), (&json!("core-module"), &json!(["memory"])));
+}
+
+#[test]
+fn the_demo_loses_nothing_and_lists_every_induced_failure() {
+    let output = assignor(&["demo", "--strategy", &weighted(), "--seconds", "5", "--json"], b"");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let summary = json(&output);
+    assert_eq!(keys(&summary), ["consumed", "fallbacks", "lost", "produced", "rebalances", "redelivered"]);
+    assert_eq!(summary["lost"], 0);
+    assert!(summary["produced"].as_u64().unwrap() > 0);
+    assert_eq!(summary["produced"], summary["consumed"]);
+    for cause in ["trap", "deadline", "plan-duplicate"] {
+        assert!(summary["fallbacks"][cause].as_u64().unwrap_or(0) > 0, "{summary}");
+    }
+    // The good one, three broken ones, the good one.
+    assert!(summary["rebalances"].as_u64().unwrap() >= 5, "{summary}");
+    let told = stderr(&output);
+    assert!(told.matches("decided by weighted").count() >= 2, "{told}");
+    assert!(told.contains("decided by keep (fallback)"), "{told}");
+}
+
+#[test]
+fn the_demo_refuses_what_cannot_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = assignor_in(dir.path(), &["demo"], b"");
+    assert_eq!(code(&missing), 2);
+    assert!(stderr(&missing).contains("--strategy"), "{}", stderr(&missing));
+    assert_eq!(code(&assignor_in(dir.path(), &["demo", "--strategy", "missing.wasm"], b"")), 2);
+    std::fs::write(dir.path().join("text.wasm"), "(component)").unwrap();
+    let text = assignor_in(dir.path(), &["demo", "--strategy", "text.wasm"], b"");
+    assert_eq!(code(&text), 1);
+    assert!(stderr(&text).contains("WebAssembly text"), "{}", stderr(&text));
 }
 
 #[test]

@@ -115,14 +115,14 @@ impl Metadata {
     }
 }
 
-/// Fit for a terminal: no control characters, not endless.
+/// Fit for one line of a terminal: no control characters, not endless.
 pub(crate) fn printable(text: &str) -> String {
-    let mut shown: String =
-        text.trim().chars().take(MAX_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.trim().chars().nth(MAX_TEXT).is_some() {
-        shown.push('…');
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let line = words.collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", line.split_at(end).0),
+        None => line,
     }
-    shown
 }
 
 #[cfg(test)]

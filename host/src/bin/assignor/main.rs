@@ -29,8 +29,9 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Log lines to standard error: error, warn, info, debug or trace, also per module (`assignor_host=debug`).
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
-    log: String,
+    /// [default: warn; for demo: off]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -54,9 +55,10 @@ fn bad_input(error: impl Into<anyhow::Error>) -> anyhow::Error {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = match tracing_subscriber::EnvFilter::try_new(&cli.log) {
+    let log = cli.log.as_deref().unwrap_or(if let Command::Demo(_) = cli.command { "off" } else { "warn" });
+    let filter = match tracing_subscriber::EnvFilter::try_new(log) {
         Ok(filter) => filter,
-        Err(e) => return complain(&bad_input(anyhow::anyhow!("--log {:?}: {e}", cli.log))),
+        Err(e) => return complain(&bad_input(anyhow::anyhow!("--log {log:?}: {e}"))),
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)

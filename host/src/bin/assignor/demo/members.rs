@@ -92,6 +92,11 @@ impl Members {
         Ok(Self { members, stop })
     }
 
+    /// The consumers, in order.
+    pub(super) fn consumers(&self) -> Vec<Arc<Consumer>> {
+        self.members.iter().map(|member| Arc::clone(&member.consumer)).collect()
+    }
+
     /// Puts other bytes in the strategy's place on every member, then has the leader ask for a rebalance.
     pub(super) fn replace(&self, bytes: &[u8]) -> anyhow::Result<()> {
         for member in &self.members {

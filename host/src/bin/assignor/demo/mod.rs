@@ -34,6 +34,7 @@ Example:
   assignor demo --strategy my-strategy.wasm
   assignor demo --strategy my-strategy.wasm --seconds 60 --json | tail -n 1 | jq .lost
 
+Log lines are off, since what happens is shown; --log warn turns them on.
 With --json, standard output is one line, and what happens goes to standard error:
   {\"produced\": 9000, \"consumed\": 9000, \"redelivered\": 0, \"lost\": 0, \"rebalances\": 7, \"fallbacks\": {\"trap\": 1}}
 consumed counts each record once, redelivered what came again; lost is what never came.
@@ -97,7 +98,7 @@ impl Demo {
         let flow = Flow::start(Arc::clone(&broker))?;
         let members = Members::start(&broker, &component, &tally, &happenings)?;
         let mut stage = Stage {
-            view: View::new(&name, Arc::clone(&tally), self.json),
+            view: View::new(&name, members.consumers(), Arc::clone(&tally), self.json),
             happened,
             begun: Instant::now(),
             phase: Duration::from_secs(self.seconds) / (2 + Fault::ALL.len() as u32),

@@ -6,17 +6,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::bail;
-use assignor_host::consumer::GroupEvent;
+use assignor_host::consumer::{Consumer, GroupEvent};
 use assignor_host::{Cause, Event};
 
 use super::flow::{self, Tally};
 use super::members::{Happening, name};
 use super::{PARTITIONS, WEIGHTS};
+use crate::anatomy::printable;
 use crate::assign::ranges;
 
 /// The group as its members' events tell it.
 pub(super) struct View {
     strategy: String,
+    consumers: Vec<Arc<Consumer>>,
     tally: Arc<Mutex<Tally>>,
     /// To standard error: standard output is for the summary in JSON.
     aside: bool,
@@ -24,10 +26,12 @@ pub(super) struct View {
     members: Vec<Assigned>,
     /// The fallback that decided last, until the generation that it decided begins.
     fell_back: Option<(&'static str, Cause)>,
-    /// In words who decided the newest generation.
-    decided: String,
+    /// The fallback that decided the newest generation, if one did.
+    decided: Option<(&'static str, Cause)>,
     generations: BTreeSet<i32>,
     settled: Option<i32>,
+    /// Troubles told since then: each member has the same ones.
+    troubles: BTreeSet<String>,
     fallbacks: BTreeMap<&'static str, u64>,
 }
 
@@ -40,17 +44,24 @@ struct Assigned {
 }
 
 impl View {
-    pub(super) fn new(strategy: &str, tally: Arc<Mutex<Tally>>, aside: bool) -> Self {
+    pub(super) fn new(
+        strategy: &str,
+        consumers: Vec<Arc<Consumer>>,
+        tally: Arc<Mutex<Tally>>,
+        aside: bool,
+    ) -> Self {
         Self {
             strategy: strategy.to_owned(),
+            consumers,
             tally,
             aside,
             begun: Instant::now(),
             members: vec![Assigned::default(); WEIGHTS.len()],
             fell_back: None,
-            decided: String::new(),
+            decided: None,
             generations: BTreeSet::new(),
             settled: None,
+            troubles: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
         }
     }
@@ -83,9 +94,7 @@ impl View {
         match happening {
             Happening::Group(member, event) => self.group(member, event),
             Happening::Strategy(member, event) => self.strategy(member, event),
-            Happening::Poll(member, error) if error.is_retriable() => {
-                self.say(&format!("{}: {error}", name(member)));
-            }
+            Happening::Poll(_, error) if error.is_retriable() => self.trouble(error.to_string()),
             Happening::Poll(member, error) => bail!("{} has ended: {error}", name(member)),
         }
         Ok(())
@@ -100,7 +109,7 @@ impl View {
             GroupEvent::Lost { cause, .. } => {
                 self.say(&format!("{} has lost its partitions: {cause}", name(member)));
             }
-            GroupEvent::Trouble { message } => self.say(&format!("{}: {message}", name(member))),
+            GroupEvent::Trouble { message } => self.trouble(message),
             // Part of every rebalance, or told by the poll that fails.
             _ => {}
         }
@@ -109,10 +118,7 @@ impl View {
     fn assigned(&mut self, member: usize, assigned: Assigned) {
         let Some(generation) = assigned.generation else { return };
         if self.generations.insert(generation) {
-            self.decided = match self.fell_back.take() {
-                None => format!("decided by {}", self.strategy),
-                Some((used, cause)) => format!("decided by {used} (fallback): {cause} ({})", cause.code()),
-            };
+            self.decided = self.fell_back.take();
         }
         if let Some(slot) = self.members.get_mut(member) {
             *slot = assigned;
@@ -121,8 +127,20 @@ impl View {
         let together = self.members.iter().all(|m| m.generation == Some(generation));
         if together && owned.len() == PARTITIONS as usize {
             self.settled = Some(generation);
-            self.say(&format!("generation {generation}, {}", self.decided));
+            self.troubles.clear();
+            self.say(&format!("generation {generation}, decided by {}", self.decider()));
             self.table();
+        }
+    }
+
+    /// Who decided the newest generation, and why it was not the strategy.
+    fn decider(&self) -> String {
+        match &self.decided {
+            None => self.strategy.clone(),
+            Some((used, cause)) => {
+                let text = self.with_names(&cause.to_string());
+                format!("{used} (fallback): {} ({})", printable(&text), cause.code())
+            }
         }
     }
 
@@ -145,6 +163,21 @@ impl View {
             }
             _ => {}
         }
+    }
+
+    /// A line, unless another member has told the same.
+    fn trouble(&mut self, message: String) {
+        if self.troubles.insert(message.clone()) {
+            self.say(&format!("trouble: {message}"));
+        }
+    }
+
+    /// The demo's names in place of the ids that the broker gave.
+    fn with_names(&self, text: &str) -> String {
+        self.consumers.iter().enumerate().fold(text.to_owned(), |text, (index, consumer)| {
+            let id = consumer.group_metadata().member_id;
+            if id.is_empty() { text } else { text.replace(&id, &name(index)) }
+        })
     }
 
     /// Who has what.
