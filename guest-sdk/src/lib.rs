@@ -139,3 +139,8 @@ pub use strategy::{Assigned, Interest, Protocol, Strategy, TopicPartitions};
 pub mod __private {
     pub use crate::export::Instance;
 }
+
+/// The README's example is tested as the documentation's are.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
