@@ -165,7 +165,7 @@ impl LoadError {
             }
             Self::NotWasm(_) | Self::Malformed(_) => "check that the file was copied whole",
             Self::TooLarge { .. } | Self::TooComplex(_) | Self::CompileTimeout { .. } => {
-                "build it for size (opt-level s, LTO, stripped), or raise the limit if you trust its author"
+                "build it smaller (optimised, with LTO, stripped), or raise the limit if you trust its author"
             }
             Self::ContractVersion { .. } => "rebuild it with the SDK of a version that this host runs",
             Self::BadName(_) | Self::ReservedName(_) | Self::DuplicateName(_) => {

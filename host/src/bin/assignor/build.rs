@@ -14,7 +14,7 @@ use crate::inspect::Report;
 use crate::toolchain::{TARGET, Toolchain};
 use crate::{bad_input, print};
 
-/// Compiles a Rust strategy for size and makes it a component, ready to be named in `partition.assignment.strategy`.
+/// Compiles a Rust strategy and makes it a component, ready to be named in `partition.assignment.strategy`.
 ///
 /// The result is loaded as a consumer would load it before it is written: what this command writes, runs.
 #[derive(clap::Args)]
@@ -34,8 +34,8 @@ pub(crate) struct Build {
     /// Where to write the component [default: DIR/PACKAGE.wasm].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// A cargo profile of the project's own. By default the release profile, set for size (opt-level s, LTO, one codegen unit,
-    /// panic abort), the same for all projects so that they can share a target folder.
+    /// A cargo profile of the project's own. By default the release profile, set to opt-level 3, LTO, one codegen unit and
+    /// panic abort, the same for all projects so that they can share a target folder.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Print one JSON object.
@@ -43,10 +43,11 @@ pub(crate) struct Build {
     json: bool,
 }
 
-/// The release profile for size. In the environment rather than in each project: cargo reads profiles in a workspace's root only.
-/// Symbol names stay, for backtraces.
-const FOR_SIZE: [(&str, &str); 6] = [
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
+/// The release profile of guests. In the environment rather than in each project: cargo reads profiles in a workspace's root only.
+/// Symbol names stay, for backtraces. Opt-level 3, not s: `weighted` takes 1.2 instead of 1.5 ms for 100,000 partitions, and is
+/// no larger (169 KB against 206 KB).
+const PROFILE: [(&str, &str); 6] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3"),
     ("CARGO_PROFILE_RELEASE_LTO", "true"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
     ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
@@ -110,7 +111,7 @@ impl Build {
                 cargo.args(["--profile", profile]);
             }
             None => {
-                cargo.arg("--release").envs(FOR_SIZE);
+                cargo.arg("--release").envs(PROFILE);
             }
         }
         let mut cargo = cargo.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;

@@ -73,7 +73,9 @@ pub(crate) fn deny_program(workspace: &Workspace) -> PathBuf {
 }
 
 pub(crate) fn command(workspace: &Workspace) -> anyhow::Result<()> {
-    run(workspace.cargo(&["build", "--workspace", "--bins"]).args(FEATURES))
+    // With the tests, although only the command is wanted yet: dependencies then have the same features as in all other
+    // steps, and are built once.
+    run(workspace.cargo(&["build", "--workspace", "--bins", "--tests"]).args(FEATURES))
 }
 
 pub(crate) fn plugins(workspace: &Workspace) -> anyhow::Result<()> {
