@@ -147,11 +147,18 @@ impl Plugin {
                 expected: names::protocols(protocols),
             });
         }
-        new.inherit(estate.told);
+        // A fresh instance, told now: one that can't bear that does not take the place of one that could.
+        new.live = None;
+        let told = estate.told;
         let limit = component.runtime().limits().call_time;
-        // An empty call: the instance is made, and told the last assignment.
-        new.call(&Context::default(), limit, None, |_| Ok(Ok(())))
-            .map_err(|cause| LoadError::Probe { call: "on-assignment", cause })?;
+        let outcome = new.call(&Context::default(), limit, None, |live| match &told {
+            Some(told) => told.tell(live),
+            None => Ok(Ok(())),
+        });
+        match outcome {
+            Ok(()) | Err(CallError::Declined(_)) => new.told = told,
+            Err(cause) => return Err(LoadError::Probe { call: "on-assignment", cause }),
+        }
         Ok(new)
     }
 
@@ -207,7 +214,7 @@ impl Plugin {
         let kept = self.live.take();
         let this = &*self;
         let outcome = on_own_stack(limits.stack_bytes, move || {
-            let mut live = kept.map_or_else(|| this.instantiate(cx), Ok)?;
+            let mut live = kept.map_or_else(|| this.instantiate_told(cx), Ok)?;
             store::arm(&mut live.store, cx, guest_limit, topics);
             match call(&mut live) {
                 Ok(answer) => Ok((answer, live)),
@@ -220,32 +227,42 @@ impl Plugin {
         answer
     }
 
-    /// Makes an instance, with the other calls' time limit, and tells it the last assignment.
+    /// Makes an instance and tells it the last assignment. One that fails to be told is spoilt; it can decide all the same,
+    /// so another takes its place, untold.
+    fn instantiate_told(&self, cx: &Context) -> Result<Live, CallError> {
+        let mut live = self.instantiate(cx)?;
+        let Some(told) = &self.told else { return Ok(live) };
+        store::arm(&mut live.store, cx, self.component.runtime().limits().call_time, None);
+        let cause = match told.tell(&mut live) {
+            Ok(Ok(())) => return Ok(live),
+            Ok(Err(declined)) => {
+                tracing::warn!(strategy = &*self.name, "on-assignment, told again: {declined}");
+                return Ok(live);
+            }
+            Err(error) => live.store.data_mut().explain(&error),
+        };
+        if cause == CallError::Cancelled {
+            return Err(cause);
+        }
+        tracing::warn!(strategy = &*self.name, "on-assignment, told again: {cause}; it goes on untold");
+        self.instantiate(cx)
+    }
+
+    /// Makes an instance, with the other calls' time limit.
     fn instantiate(&self, cx: &Context) -> Result<Live, CallError> {
         let runtime = self.component.runtime();
-        let limit = runtime.limits().call_time;
         let mut store = store::new_store(runtime, Arc::clone(&self.name), Arc::clone(&self.config));
-        store::arm(&mut store, cx, limit, None);
+        store::arm(&mut store, cx, runtime.limits().call_time, None);
         let instance = Instance::new(self.component.pre(), &mut store)
             .map_err(|error| store.data_mut().explain(&error))?;
-        let mut live = Live { store, instance };
-        if let Some(told) = &self.told {
-            store::arm(&mut live.store, cx, limit, None);
-            let answer = live.instance.on_assignment(
-                &mut live.store,
-                &told.partitions,
-                told.user_data.as_deref(),
-                told.generation,
-            );
-            match answer {
-                Ok(Ok(())) => {}
-                Ok(Err(declined)) => {
-                    tracing::warn!(strategy = &*self.name, "on-assignment, told again: {declined}");
-                }
-                Err(error) => return Err(live.store.data_mut().explain(&error)),
-            }
-        }
-        Ok(live)
+        Ok(Live { store, instance })
+    }
+}
+
+impl Told {
+    fn tell(&self, live: &mut Live) -> wasmtime::Result<Result<(), CallError>> {
+        let Self { partitions, user_data, generation } = self;
+        live.instance.on_assignment(&mut live.store, partitions, user_data.as_deref(), *generation)
     }
 }
 

@@ -1,0 +1,5 @@
+(data (i32.const 64) "hostile")
+(func (export "assignor:strategy/strategy@0.1.0#name") (result i32)
+  (i32.store (i32.const 0) (i32.const 64))
+  (i32.store (i32.const 4) (i32.const 7))
+  (i32.const 0))

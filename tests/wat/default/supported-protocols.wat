@@ -1,0 +1,6 @@
+;; Eager, number 0.
+(func (export "assignor:strategy/strategy@0.1.0#supported-protocols") (result i32)
+  (i32.store8 (i32.const 32) (i32.const 0))
+  (i32.store (i32.const 0) (i32.const 32))
+  (i32.store (i32.const 4) (i32.const 1))
+  (i32.const 0))

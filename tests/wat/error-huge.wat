@@ -1,0 +1,7 @@
+;; err(32 MiB of zeros)
+(memory (export "memory") 513)
+(func (export "assignor:strategy/strategy@0.1.0#assign") (param i32 i32 i32 i32) (result i32)
+  (i32.store (i32.const 0) (i32.const 1))
+  (i32.store (i32.const 4) (i32.const 0))
+  (i32.store (i32.const 8) (i32.const 0x2000000))
+  (i32.const 0))

@@ -1,0 +1,8 @@
+;; err(4 MiB of x)
+(memory (export "memory") 80)
+(func (export "assignor:strategy/strategy@0.1.0#assign") (param i32 i32 i32 i32) (result i32)
+  (memory.fill (i32.const 0x10000) (i32.const 0x78) (i32.const 0x400000))
+  (i32.store (i32.const 0) (i32.const 1))
+  (i32.store (i32.const 4) (i32.const 0x10000))
+  (i32.store (i32.const 8) (i32.const 0x400000))
+  (i32.const 0))

@@ -1,0 +1,6 @@
+;; ok(as many assignments as there are members, at the very end of the address space)
+(func (export "assignor:strategy/strategy@0.1.0#assign") (param i32 i32 i32) (param $member-count i32) (result i32)
+  (i32.store (i32.const 0) (i32.const 0))
+  (i32.store (i32.const 4) (i32.const 0xfffffff0))
+  (i32.store (i32.const 8) (local.get $member-count))
+  (i32.const 0))

@@ -1,0 +1,3 @@
+;; No instance can be made of it.
+(func $start unreachable)
+(start $start)

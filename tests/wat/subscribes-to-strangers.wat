@@ -1,0 +1,10 @@
+;; ok({topics: ["stranger"], user-data: none}), also where it was given topics.
+(data (i32.const 128) "stranger")
+(func (export "assignor:strategy/strategy@0.1.0#subscription") (param $topics i32) (param $count i32) (result i32)
+  (i32.store (i32.const 160) (i32.const 128))
+  (i32.store (i32.const 164) (i32.const 8))
+  (i32.store (i32.const 0) (i32.const 0))
+  (i32.store (i32.const 4) (i32.const 160))
+  (i32.store (i32.const 8) (i32.ne (local.get $count) (i32.const 0)))
+  (i32.store (i32.const 12) (i32.const 0))
+  (i32.const 0))

@@ -1,0 +1,11 @@
+;; Gives its one member 32 MiB of user data.
+(memory (export "memory") 513)
+(func (export "assignor:strategy/strategy@0.1.0#assign") (param i32 i32 i32 i32) (result i32)
+  (memory.fill (i32.const 128) (i32.const 0) (i32.const 20))
+  (i32.store (i32.const 136) (i32.const 1))
+  (i32.store (i32.const 140) (i32.const 0))
+  (i32.store (i32.const 144) (i32.const 0x2000000))
+  (i32.store (i32.const 0) (i32.const 0))
+  (i32.store (i32.const 4) (i32.const 128))
+  (i32.store (i32.const 8) (i32.const 1))
+  (i32.const 0))
