@@ -93,7 +93,16 @@ impl Fetcher {
 
 /// The offset after the last record of each partition.
 fn next_offsets(records: &[Record]) -> Offsets {
-    records.iter().map(|r| ((r.topic.to_string(), r.partition), r.offset + 1)).collect()
+    let mut next = Offsets::new();
+    // Records come in runs of one partition: the last of each run tells.
+    let after = records.iter().skip(1).map(Some).chain([None]);
+    for (record, after) in records.iter().zip(after) {
+        let run_ends = after.is_none_or(|a| a.partition != record.partition || a.topic != record.topic);
+        if run_ends {
+            next.insert((record.topic.to_string(), record.partition), record.offset + 1);
+        }
+    }
+    next
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@
 mod action;
 mod responses;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -97,7 +99,10 @@ pub(super) struct Machine {
     failures: u32,
     beat: Option<Beat>,
     beat_due: Moment,
+    /// Until when records may be handed out, and until when the coordinator is known to keep this member: the latter goes on
+    /// while the group rebalances, and then the former does not, because the group may complete without this member.
     lease: Moment,
+    kept: Moment,
     in_poll: bool,
     last_poll: Moment,
     /// When an asked-for rebalance is due, and why.
@@ -128,6 +133,7 @@ impl Machine {
             beat: None,
             beat_due: now,
             lease: now,
+            kept: now,
             in_poll: false,
             last_poll: now,
             requested: None,
@@ -375,7 +381,7 @@ impl Machine {
     /// When partitions count as lost: a session after the last sign of life that is known to have reached the coordinator, or
     /// after the delivery if that came later (nothing is handed out before a heartbeat then).
     fn expiry(&self, since: Moment) -> Moment {
-        self.lease.max(since + self.settings.session_timeout)
+        self.kept.max(since + self.settings.session_timeout)
     }
 
     fn must_poll(&self) -> bool {
@@ -500,6 +506,7 @@ impl Machine {
         self.identity.generation = -1;
         self.beat = None;
         self.lease = Moment::default();
+        self.kept = Moment::default();
         self.actions.push_back(Action::Lease(self.lease));
     }
 

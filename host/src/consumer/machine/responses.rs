@@ -255,7 +255,7 @@ impl Machine {
             Ok(Some(E::RebalanceInProgress)) => {
                 // The member is known, and stays so for the rebalance time-out. While it assigns or syncs, older brokers say
                 // this of every heartbeat: there SyncGroup's answer tells.
-                self.extend_lease(sent);
+                self.extend_kept(sent);
                 if stable {
                     self.rejoin.get_or_insert_with(|| "the group is rebalancing".into());
                 }
@@ -359,11 +359,19 @@ impl Machine {
         ConsumerError::GroupAuthorization { group: self.settings.group_id.clone() }
     }
 
+    /// The coordinator kept this member when it answered what was sent then, and the group was not rebalancing. A rebalance that
+    /// began later can't complete without this member before the rebalance time-out has passed, nor can it be expelled
+    /// before the session time-out has.
     fn extend_lease(&mut self, sent: Moment) {
-        let until = sent + self.settings.session_timeout;
+        self.extend_kept(sent);
+        let until = sent + self.settings.session_timeout.min(self.settings.max_poll_interval);
         if until > self.lease {
             self.lease = until;
             self.actions.push_back(Action::Lease(until));
         }
+    }
+
+    fn extend_kept(&mut self, sent: Moment) {
+        self.kept = self.kept.max(sent + self.settings.session_timeout);
     }
 }

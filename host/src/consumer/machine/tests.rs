@@ -470,6 +470,19 @@ fn the_lease_counts_from_when_an_acknowledged_heartbeat_was_sent() {
 }
 
 #[test]
+fn a_rebalance_ends_the_lease_but_not_the_membership() {
+    let mut m = Member::new(&["s"]);
+    m.stable();
+    m.machine.application(false, m.now);
+    for _ in 0..10 {
+        let beat = m.pass(ms(3_000));
+        let actions = m.heartbeat(&beat, REBALANCE_IN_PROGRESS);
+        assert!(!has(&actions, lease), "the group may complete without a member that does not poll");
+        assert!(!has(&actions, lost), "it is kept for the rebalance time-out");
+    }
+}
+
+#[test]
 fn an_assignment_that_comes_late_is_not_lost_before_a_heartbeat_could_be_answered() {
     let mut m = Member::new(&["s"]);
     let id = m.joining();
