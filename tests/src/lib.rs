@@ -23,3 +23,8 @@ pub fn plugin(name: &str) -> Vec<u8> {
     let path = built(&format!("plugins/{name}.wasm"));
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
+
+/// The Rust in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -4,21 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests panic as tests do")]
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use assignor_tests::built;
 use serde_json::{Value, json};
-
-/// <target>, of which this test is <target>/debug/deps/cli-....
-fn target() -> PathBuf {
-    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned()
-}
-
-fn built(path: &str) -> PathBuf {
-    let path = target().join(path);
-    assert!(path.exists(), "{} is missing: run `cargo xtask plugins` first", path.display());
-    path
-}
 
 fn weighted() -> String {
     built("plugins/weighted.wasm").to_str().unwrap().to_owned()

@@ -72,6 +72,12 @@ impl Toolchain {
                 cargo.env_remove(key);
             }
         }
+        // Relative to where the user is, not to the project.
+        if let Some(target) = std::env::var_os("CARGO_TARGET_DIR")
+            && let Ok(target) = std::path::absolute(target)
+        {
+            cargo.env("CARGO_TARGET_DIR", target);
+        }
         cargo.current_dir(dir);
         cargo
     }
