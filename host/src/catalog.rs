@@ -11,6 +11,8 @@
 //! | `assignor.cache.dir` | none | a private folder for compiled components |
 //! | `assignor.limit.*` | see [`Limits`] | what a plugin may use |
 
+mod limits;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -232,19 +234,21 @@ pub(crate) fn read(path: &str, limits: &Limits) -> Result<Vec<u8>, LoadError> {
     Ok(bytes)
 }
 
+fn positive<T>(key: &str, value: &str, fits: impl FnOnce(u64) -> Option<T>) -> Result<T, CatalogError> {
+    let number = value.trim().parse::<u64>().ok().filter(|&n| n > 0);
+    number.and_then(fits).ok_or_else(|| CatalogError::Invalid {
+        key: key.into(),
+        value: value.into(),
+        reason: "a positive whole number is wanted, and none too large".into(),
+    })
+}
+
 fn number<T: TryFrom<u64>>(
     properties: &BTreeMap<String, String>,
     key: &str,
     default: T,
 ) -> Result<T, CatalogError> {
-    let Some(value) = properties.get(key) else { return Ok(default) };
-    value.trim().parse::<u64>().ok().filter(|&n| n > 0).and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
-        CatalogError::Invalid {
-            key: key.into(),
-            value: value.clone(),
-            reason: "a positive whole number is wanted".into(),
-        }
-    })
+    properties.get(key).map_or(Ok(default), |value| positive(key, value, |n| T::try_from(n).ok()))
 }
 
 fn millis(
@@ -284,52 +288,14 @@ const KEYS: [&str; 6] = [
     "assignor.fallback",
 ];
 
-const LIMIT_KEYS: [&str; 17] = [
-    "assignor.limit.assign.ms",
-    "assignor.limit.body.bytes",
-    "assignor.limit.call.ms",
-    "assignor.limit.compile.ms",
-    "assignor.limit.component.bytes",
-    "assignor.limit.functions",
-    "assignor.limit.host.bytes",
-    "assignor.limit.host.calls",
-    "assignor.limit.host.wait.ms",
-    "assignor.limit.instances",
-    "assignor.limit.locals",
-    "assignor.limit.locals.times.branches",
-    "assignor.limit.log.bytes",
-    "assignor.limit.memories",
-    "assignor.limit.memory.bytes",
-    "assignor.limit.stack.bytes",
-    "assignor.limit.table.elements",
-];
-
 fn limits(properties: &BTreeMap<String, String>) -> Result<Limits, CatalogError> {
-    let d = Limits::default();
-    Ok(Limits {
-        assign_time: millis(properties, "assignor.limit.assign.ms", d.assign_time)?,
-        body_bytes: number(properties, "assignor.limit.body.bytes", d.body_bytes)?,
-        call_time: millis(properties, "assignor.limit.call.ms", d.call_time)?,
-        compile_time: millis(properties, "assignor.limit.compile.ms", d.compile_time)?,
-        component_bytes: number(properties, "assignor.limit.component.bytes", d.component_bytes)?,
-        functions: number(properties, "assignor.limit.functions", d.functions)?,
-        host_bytes: number(properties, "assignor.limit.host.bytes", d.host_bytes)?,
-        host_calls: number(properties, "assignor.limit.host.calls", d.host_calls)?,
-        host_wait: millis(properties, "assignor.limit.host.wait.ms", d.host_wait)?,
-        instances: number(properties, "assignor.limit.instances", d.instances)?,
-        locals: number(properties, "assignor.limit.locals", d.locals)?,
-        locals_times_branches: number(
-            properties,
-            "assignor.limit.locals.times.branches",
-            d.locals_times_branches,
-        )?,
-        log_bytes: number(properties, "assignor.limit.log.bytes", d.log_bytes)?,
-        memories: number(properties, "assignor.limit.memories", d.memories)?,
-        memory_bytes: number(properties, "assignor.limit.memory.bytes", d.memory_bytes)?,
-        stack_bytes: number(properties, "assignor.limit.stack.bytes", d.stack_bytes)?,
-        table_elements: number(properties, "assignor.limit.table.elements", d.table_elements)?,
-        ..d
-    })
+    let mut limits = Limits::default();
+    for (key, set) in limits::KEYS {
+        if let Some(value) = properties.get(key) {
+            positive(key, value, |n| set(&mut limits, n))?;
+        }
+    }
+    Ok(limits)
 }
 
 /// A member that has not synced within the rebalance time-out is removed, so everything that a strategy may take, twice
@@ -346,7 +312,7 @@ fn check_times(properties: &BTreeMap<String, String>, limits: &Limits) -> Result
 }
 
 fn unknown_keys(properties: &BTreeMap<String, String>, strategies: &[Strategy]) -> Result<(), CatalogError> {
-    let known: BTreeSet<&str> = KEYS.into_iter().chain(LIMIT_KEYS).collect();
+    let known: BTreeSet<&str> = KEYS.into_iter().chain(limits::KEYS.map(|(key, _)| key)).collect();
     let own: Vec<String> = strategies.iter().map(|s| format!("{STRATEGY_PREFIX}{}.", s.name())).collect();
     let unknown = properties
         .keys()
