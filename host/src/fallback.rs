@@ -1,18 +1,20 @@
 //! A strategy that never fails: asks the one that was configured, checks its plan, and lets a native one decide where that
 //! failed.
 
+mod breaker;
+mod last_plan;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::breaker::Breaker;
+use self::last_plan::LastPlan;
 use crate::assignor::{Assignor, Context, Interest, Protocol};
-use crate::breaker::Breaker;
 use crate::builtin::Builtin;
 use crate::cause::{CallError, Cause, LoadError};
 use crate::group::{Group, TopicPartitions};
-use crate::last_plan::LastPlan;
 use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
 use crate::plugin::{Estate, Plugin, Runtime};
 

@@ -50,7 +50,6 @@
 #![deny(missing_docs)]
 
 mod assignor;
-mod breaker;
 pub mod builtin;
 mod catalog;
 mod cause;
@@ -62,7 +61,6 @@ pub mod consumer;
 pub mod described;
 mod fallback;
 mod group;
-mod last_plan;
 mod names;
 mod plan;
 mod plugin;

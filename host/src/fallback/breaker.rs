@@ -6,7 +6,7 @@ use crate::cause::Cause;
 
 /// Counts failures in a row. Its clock is the caller's, in milliseconds, so that it can be replayed.
 #[derive(Debug)]
-pub(crate) struct Breaker {
+pub(super) struct Breaker {
     after: u32,
     first_pause: Duration,
     longest_pause: Duration,
@@ -24,17 +24,17 @@ struct Benched {
 }
 
 impl Breaker {
-    pub(crate) fn new(after: u32, first_pause: Duration, longest_pause: Duration) -> Self {
+    pub(super) fn new(after: u32, first_pause: Duration, longest_pause: Duration) -> Self {
         Self { after, first_pause, longest_pause, failures: 0, benched: None, times: 0, last: String::new() }
     }
 
     /// Failures in a row.
-    pub(crate) fn failures(&self) -> u32 {
+    pub(super) fn failures(&self) -> u32 {
         self.failures
     }
 
     /// Whether the strategy may be asked.
-    pub(crate) fn check(&self, now_ms: u64) -> Result<(), Cause> {
+    pub(super) fn check(&self, now_ms: u64) -> Result<(), Cause> {
         let Some(Benched { since_ms, pause }) = self.benched else { return Ok(()) };
         // A clock that was set back must not bench it for longer than the pause.
         let Some(elapsed) = now_ms.checked_sub(since_ms).map(Duration::from_millis) else { return Ok(()) };
@@ -47,7 +47,7 @@ impl Breaker {
     }
 
     /// Counts a failure, and gives the pause if this one benches the strategy. After a pause one more failure is enough.
-    pub(crate) fn failed(&mut self, now_ms: u64, cause: &Cause) -> Option<Duration> {
+    pub(super) fn failed(&mut self, now_ms: u64, cause: &Cause) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         self.last = cause.to_string();
         if self.failures < self.after {
@@ -63,14 +63,14 @@ impl Breaker {
     }
 
     /// It worked: all is forgotten.
-    pub(crate) fn succeeded(&mut self) {
+    pub(super) fn succeeded(&mut self) {
         if self.failures > 0 {
             self.reset();
         }
     }
 
     /// Another component took its place.
-    pub(crate) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.failures = 0;
         self.benched = None;
         self.times = 0;

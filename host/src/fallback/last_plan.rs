@@ -8,7 +8,7 @@ use crate::plan::Plan;
 
 /// Owners by topic name, partition index and member id: numbers hold for one rebalance only.
 #[derive(Debug, Default)]
-pub(crate) struct LastPlan {
+pub(super) struct LastPlan {
     members: Vec<String>,
     /// For each topic the owner of each partition, as an index into `members`.
     owners: BTreeMap<String, Vec<Option<u32>>>,
@@ -16,7 +16,7 @@ pub(crate) struct LastPlan {
 
 impl LastPlan {
     /// Keeps the plan that this leader made.
-    pub(crate) fn remember(&mut self, group: &Group, plan: &Plan) {
+    pub(super) fn remember(&mut self, group: &Group, plan: &Plan) {
         let owners = plan.owners(group);
         self.members = group.members().iter().map(|m| m.id.clone()).collect();
         self.owners = group
@@ -30,7 +30,7 @@ impl LastPlan {
     }
 
     /// Keeps what a follower saw, its own part, unless it belongs to the plan that this member made itself.
-    pub(crate) fn see(&mut self, member: &str, partitions: &[TopicPartitions]) {
+    pub(super) fn see(&mut self, member: &str, partitions: &[TopicPartitions]) {
         if self.gives(member, partitions) {
             return;
         }
@@ -65,7 +65,7 @@ impl LastPlan {
     }
 
     /// The group with this plan's owners, where no member says itself what it owns; otherwise none.
-    pub(crate) fn as_owned(&self, group: &Group) -> Option<Group> {
+    pub(super) fn as_owned(&self, group: &Group) -> Option<Group> {
         if self.owners.is_empty() || group.members().iter().any(|m| !m.claimed.is_empty()) {
             return None;
         }
