@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::assignor::Protocol;
+use crate::assignor::{Assignor, Protocol};
 use crate::builtin::{self, Builtin};
 use crate::cause::LoadError;
 use crate::fallback::{Fallback, FallbackPolicy, Observer, Strategy};
@@ -120,6 +120,11 @@ impl Catalog {
         &self.strategies
     }
 
+    /// The strategies as a consumer takes them.
+    pub fn assignors(&self) -> Vec<Box<dyn Assignor>> {
+        self.strategies.iter().cloned().map(|strategy| Box::new(strategy) as Box<dyn Assignor>).collect()
+    }
+
     /// The strategy of that name.
     pub fn get(&self, name: &str) -> Option<&Strategy> {
         self.strategies.iter().find(|strategy| strategy.name() == name)
@@ -155,8 +160,8 @@ impl Loader<'_> {
             .and_then(|bytes| self.runtime.compile(&bytes))
             .map_err(failed)?;
         // Its name tells which keys are its own.
-        let name = Plugin::new(&component, BTreeMap::new()).map_err(failed)?;
-        let name = crate::assignor::Assignor::name(&name).to_owned();
+        let probed = Plugin::new(&component, BTreeMap::new()).map_err(failed)?;
+        let name = probed.name().to_owned();
         let plugin = Plugin::new(&component, self.config(&name)).map_err(failed)?;
         Ok(Strategy::plugin(plugin, self.policy.clone(), self.observer.clone()))
     }
@@ -298,13 +303,13 @@ fn limits(properties: &BTreeMap<String, String>) -> Result<Limits, CatalogError>
     Ok(limits)
 }
 
-/// A member that has not synced within the rebalance time-out is removed, so everything that a strategy may take, twice
-/// where a kept instance ran out of memory, must fit well inside.
+/// A member that has not synced within the rebalance time-out is removed, so everything that a strategy may take must fit well
+/// inside: an instance made anew, told the last assignment, and asked; twice where a kept one ran out of memory.
 fn check_times(properties: &BTreeMap<String, String>, limits: &Limits) -> Result<(), CatalogError> {
     let session = millis(properties, "session.timeout.ms", Duration::from_secs(45))?;
     let rebalance = millis(properties, "max.poll.interval.ms", Duration::from_secs(300))?;
     let allowed = session.min(rebalance) / 2;
-    let budget = (limits.assign_time + limits.host_wait) * 2;
+    let budget = (limits.call_time * 2 + limits.assign_time + limits.host_wait) * 2;
     if budget >= allowed {
         return Err(CatalogError::TooSlow { budget, allowed });
     }
