@@ -275,6 +275,11 @@ fn a_member_that_is_killed_is_replaced_and_nothing_is_lost() {
     const SERVERS: &str = "ASSIGNOR_TEST_SERVERS";
     const NAME: &str = "a_member_that_is_killed_is_replaced_and_nothing_is_lost";
     if let Ok(servers) = std::env::var(SERVERS) {
+        // Should the test fail before it kills us.
+        std::thread::spawn(|| {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            std::process::exit(1);
+        });
         let mut properties: BTreeMap<String, String> = serde_json::from_str(&servers).unwrap();
         properties.insert("group.id".into(), "watched".into());
         let config = ConsumerConfig::from_properties(properties).unwrap();
@@ -292,6 +297,7 @@ fn a_member_that_is_killed_is_replaced_and_nothing_is_lost() {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME])
         .env(SERVERS, serde_json::to_string(&group.properties).unwrap())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

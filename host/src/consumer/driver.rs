@@ -3,6 +3,7 @@
 mod steps;
 mod work;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
@@ -84,6 +85,11 @@ enum Event {
         delivery: u64,
         result: Result<Assignment, ConsumerError>,
     },
+    /// Where partitions start that could not be located at first.
+    Started {
+        identity: Identity,
+        offsets: Offsets,
+    },
     Corrected {
         identity: Identity,
         result: Result<Offsets, ConsumerError>,
@@ -120,6 +126,14 @@ struct Common {
     strategist: Strategist,
     services: Arc<dyn Services>,
     events: UnboundedSender<Event>,
+    /// To the coordinator, once it is known; replaced when it moves.
+    link: RefCell<Option<Rc<Link>>>,
+}
+
+impl Common {
+    fn link(&self) -> Option<Rc<Link>> {
+        self.link.borrow().clone()
+    }
 }
 
 struct Driver {
@@ -128,7 +142,6 @@ struct Driver {
     strategies: Vec<String>,
     shared: Arc<Shared>,
     observer: Observer,
-    link: Option<Rc<Link>>,
     /// Requests to the coordinator that a new connection makes void.
     requests: JoinSet<()>,
     /// What goes on whatever becomes of the coordinator.
@@ -178,14 +191,21 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
             now,
         );
         let auto_commit_due = config.auto_commit_interval.map(|interval| now + interval);
-        let common = Common { config, settings, metadata, strategist, services: Arc::new(services), events };
+        let common = Common {
+            config,
+            settings,
+            metadata,
+            strategist,
+            services: Arc::new(services),
+            events,
+            link: RefCell::new(None),
+        };
         let driver = Driver {
             common: Rc::new(common),
             machine,
             strategies,
             shared,
             observer,
-            link: None,
             requests: JoinSet::new(),
             tasks: JoinSet::new(),
             running: Cancellation::default(),
@@ -305,6 +325,7 @@ impl Driver {
             }
             Event::AutoCommitDone => self.auto_committing = false,
             Event::Located { delivery, result } => self.located(delivery, result),
+            Event::Started { identity, offsets } => self.shared.start(&identity, offsets),
             Event::Corrected { identity, result } => {
                 self.correcting = false;
                 match result {
@@ -338,7 +359,8 @@ impl Driver {
             Action::Connect(address) => {
                 self.requests.abort_all();
                 let channel = || Channel::new(address.clone(), Rc::clone(&self.common.settings));
-                self.link = Some(Rc::new(Link { rebalance: channel(), rest: channel() }));
+                let link = Link { rebalance: channel(), rest: channel() };
+                self.common.link.replace(Some(Rc::new(link)));
             }
             // The commit that belongs to it was begun by `revoked`, which has the offsets.
             Action::Prepare { round, topics, commit, identity } => {
@@ -412,7 +434,7 @@ impl Driver {
         F: Future<Output = Result<T, super::connection::RequestError>> + 'static,
     {
         let events = self.common.events.clone();
-        let Some(link) = self.link.clone() else {
+        let Some(link) = self.common.link() else {
             let _ = events.send(event(Err("the coordinator is not known".into())));
             return;
         };

@@ -166,9 +166,10 @@ mod tests {
             bench
         }
         fn assign(&mut self, generation: i32, offset: i64) {
-            let start = Offsets::from([(("t".to_owned(), 0), offset)]);
             let identity = Identity { member_id: "m".into(), generation };
-            self.shared.install(Assignment::new(identity, false, "s".into(), &start, &start));
+            let mut assignment = Assignment::new(identity, false, "s".into(), Vec::new());
+            assignment.start(Offsets::from([(("t".to_owned(), 0), offset)]), true);
+            self.shared.install(assignment);
             self.shared.lease(self.now + SECOND);
         }
         fn script(&self, fetched: impl IntoIterator<Item = Fetched>) {

@@ -113,20 +113,21 @@ fn refused(topic: &str, error: i16) -> Result<(), OffsetError> {
     }
 }
 
-/// The first or last offsets of partitions, each asked of its leader.
+/// The first or last offsets of partitions, each asked of its leader: those that could be had, and why others could not.
 pub(super) async fn ends(
     metadata: &Metadata,
     settings: &Rc<Settings>,
     config: &ConsumerConfig,
     partitions: &BTreeSet<(String, u32)>,
     end: End,
-) -> Result<Offsets, OffsetError> {
+) -> (Offsets, Option<OffsetError>) {
+    let mut problem = None;
     let mut leaders: BTreeMap<Address, Vec<(&String, u32)>> = BTreeMap::new();
     for (topic, partition) in partitions {
-        let leader = metadata.with(|c| c.leader(topic, *partition).cloned());
-        let leader =
-            leader.ok_or_else(|| OffsetError::NotNow(format!("{topic}-{partition} has no leader")))?;
-        leaders.entry(leader).or_default().push((topic, *partition));
+        match metadata.with(|c| c.leader(topic, *partition).cloned()) {
+            Some(leader) => leaders.entry(leader).or_default().push((topic, *partition)),
+            None => problem = Some(OffsetError::NotNow(format!("{topic}-{partition} has no leader"))),
+        }
     }
     let mut offsets = Offsets::new();
     for (leader, wanted) in leaders {
@@ -147,21 +148,27 @@ pub(super) async fn ends(
                     .with_isolation_level(i8::from(config.read_committed))
                     .with_topics(topics)
             })
-            .await
-            .map_err(|e| OffsetError::NotNow(e.to_string()))?;
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(e) => {
+                problem = Some(OffsetError::NotNow(e.to_string()));
+                continue;
+            }
+        };
         for topic in answer.topics {
             for p in topic.partitions {
-                refused(&topic.name, p.error_code)?;
-                if let Ok(partition) = u32::try_from(p.partition_index) {
-                    offsets.insert((topic.name.to_string(), partition), p.offset);
+                match (refused(&topic.name, p.error_code), u32::try_from(p.partition_index)) {
+                    (Ok(()), Ok(partition)) => {
+                        offsets.insert((topic.name.to_string(), partition), p.offset);
+                    }
+                    (Err(e), _) => problem = Some(e),
+                    _ => {}
                 }
             }
         }
     }
-    match partitions.iter().find(|p| !offsets.contains_key(*p)) {
-        Some((topic, p)) => Err(OffsetError::NotNow(format!("{topic}-{p} is missing in the answer"))),
-        None => Ok(offsets),
-    }
+    (offsets, problem)
 }
 
 /// Commits, as the member that `identity` says. The answer is the first error code of a partition, 0 if there is none.

@@ -50,28 +50,28 @@ pub(super) struct Assignment {
     pub(super) identity: Identity,
     pub(super) leader: bool,
     pub(super) strategy: String,
+    /// All of them, also those without a position yet.
+    pub(super) partitions: Vec<TopicPartitions>,
     positions: BTreeMap<(String, u32), Position>,
 }
 
 impl Assignment {
-    /// Starts at `start`; what is in `committed` was read from the group's committed offsets.
+    /// Of these partitions, none of which has a position yet.
     pub(super) fn new(
         identity: Identity,
         leader: bool,
         strategy: String,
-        start: &Offsets,
-        committed: &Offsets,
+        partitions: Vec<TopicPartitions>,
     ) -> Self {
-        let position = |(key, &offset): (&(String, u32), &i64)| {
-            let position =
-                Position { returned: offset, processed: offset, committed: committed.get(key).copied() };
-            (key.clone(), position)
-        };
-        Self { identity, leader, strategy, positions: start.iter().map(position).collect() }
+        Self { identity, leader, strategy, partitions, positions: BTreeMap::new() }
     }
 
-    pub(super) fn partitions(&self) -> Vec<TopicPartitions> {
-        by_topic(self.positions.keys())
+    /// Partitions start at these offsets, which are the group's committed ones or not.
+    pub(super) fn start(&mut self, offsets: Offsets, committed: bool) {
+        self.positions.extend(offsets.into_iter().map(|(key, offset)| {
+            let committed = committed.then_some(offset);
+            (key, Position { returned: offset, processed: offset, committed })
+        }));
     }
 
     /// What has been processed and not committed yet.
@@ -92,18 +92,6 @@ impl Assignment {
     fn next_offsets(&self) -> Offsets {
         self.positions.iter().map(|(key, p)| (key.clone(), p.returned)).collect()
     }
-}
-
-/// Partitions of one topic after the other.
-pub(super) fn by_topic<'a>(partitions: impl Iterator<Item = &'a (String, u32)>) -> Vec<TopicPartitions> {
-    let mut topics: Vec<TopicPartitions> = Vec::new();
-    for (topic, partition) in partitions {
-        match topics.last_mut() {
-            Some(last) if last.topic == *topic => last.partitions.push(*partition),
-            _ => topics.push(TopicPartitions { topic: topic.clone(), partitions: vec![*partition] }),
-        }
-    }
-    topics
 }
 
 #[derive(Debug)]
@@ -277,7 +265,7 @@ impl Shared {
     }
 
     pub(super) fn partitions(&self) -> Vec<TopicPartitions> {
-        self.lock().assignment.as_ref().map(Assignment::partitions).unwrap_or_default()
+        self.lock().assignment.as_ref().map(|a| a.partitions.clone()).unwrap_or_default()
     }
 
     pub(super) fn metadata(&self, group_id: &str) -> GroupMetadata {
@@ -359,6 +347,16 @@ impl Shared {
         state.assignment = Some(assignment);
         // What was lost earlier has been read again by somebody: a commit now is about the new partitions.
         state.lost = None;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// More partitions of the assignment have a position.
+    pub(super) fn start(&self, identity: &Identity, offsets: Offsets) {
+        let mut state = self.lock();
+        let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
+        assignment.start(offsets, false);
+        state.epoch += 1;
         drop(state);
         self.changed.notify_all();
     }
@@ -452,13 +450,19 @@ mod tests {
         Identity { member_id: "m".into(), generation }
     }
 
-    /// Assigned `t-0` from offset 10 on, leased for ten seconds, inside `poll`.
+    fn assigned(generation: i32) -> Assignment {
+        let partitions = vec![TopicPartitions { topic: "t".into(), partitions: vec![0, 1] }];
+        let mut assignment = Assignment::new(identity(generation), false, "s".into(), partitions);
+        assignment.start(offsets(&[(0, 10)]), true);
+        assignment
+    }
+
+    /// Assigned `t-0` from its committed offset 10 on, and `t-1`, whose position is not known yet; leased for ten seconds, inside `poll`.
     fn polling() -> (Shared, Moment, u64) {
         let now = Moment::default() + SECOND * 100;
         let shared = Shared::new(now);
         shared.subscribed().unwrap();
-        let start = offsets(&[(0, 10)]);
-        shared.install(Assignment::new(identity(1), false, "s".into(), &start, &start));
+        shared.install(assigned(1));
         shared.lease(now + SECOND * 10);
         shared.enter_poll(now).unwrap();
         let epoch = shared.fetch(0).unwrap().unwrap().epoch;
@@ -482,10 +486,9 @@ mod tests {
     fn a_batch_of_an_earlier_epoch_is_not_handed_out() {
         let (shared, now, epoch) = polling();
         assert!(shared.give_up_in_poll().is_some());
-        let start = offsets(&[(0, 10)]);
-        shared.install(Assignment::new(identity(2), false, "s".into(), &start, &start));
+        shared.install(assigned(2));
         assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Over);
-        assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, start);
+        assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, offsets(&[(0, 10)]));
     }
 
     #[test]
@@ -533,6 +536,18 @@ mod tests {
         shared.correct(&identity(1), &offsets(&[(0, 50)]));
         assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Over);
         assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, offsets(&[(0, 50)]));
+    }
+
+    #[test]
+    fn partitions_without_a_position_do_not_hold_up_the_others() {
+        let (shared, now, epoch) = polling();
+        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Given);
+        shared.start(&identity(1), offsets(&[(1, 0)]));
+        let fetch = shared.fetch(epoch).unwrap().unwrap();
+        assert_eq!(fetch.offsets, offsets(&[(0, 12), (1, 0)]));
+        assert_eq!(shared.partitions()[0].partitions, [0, 1]);
+        // A start that is not the group's committed offset yet is committed, as Java does.
+        assert_eq!(shared.to_auto_commit(), Some((identity(1), offsets(&[(1, 0)]))));
     }
 
     #[test]

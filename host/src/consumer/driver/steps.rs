@@ -33,7 +33,7 @@ impl Driver {
     pub(super) fn revoked(&mut self, given_up: Option<Assignment>, now: Moment) {
         self.stop_locating();
         if let Some(assignment) = given_up {
-            let partitions = assignment.partitions();
+            let partitions = assignment.partitions.clone();
             self.tell(&GroupEvent::Revoked { partitions });
             self.given_up = Some(assignment);
         }
@@ -72,14 +72,9 @@ impl Driver {
         let name = self.strategies.get(strategy).cloned().unwrap_or_default();
         self.told(strategy, name.clone(), cx, partitions, user_data);
 
-        let Some(link) = self.link.clone() else { return };
-        let (identity, leader, partitions) = (delivery.identity, delivery.leader, delivery.partitions);
-        let handle = self.spawn(move |common| async move {
-            let located = work::locate(&common, &link, &partitions).await;
-            let result =
-                located.map(|(start, committed)| Assignment::new(identity, leader, name, &start, &committed));
-            Event::Located { delivery: number, result }
-        });
+        let assignment = Assignment::new(delivery.identity, delivery.leader, name, delivery.partitions);
+        let common = Rc::clone(&self.common);
+        let handle = self.tasks.spawn_local(work::locate(common, number, assignment));
         self.locating = Some(handle);
     }
 
@@ -107,12 +102,11 @@ impl Driver {
         if delivery != self.delivery {
             return;
         }
-        self.locating = None;
         match result {
             Ok(assignment) => {
                 let event = GroupEvent::Assigned {
                     generation: assignment.identity.generation,
-                    partitions: assignment.partitions(),
+                    partitions: assignment.partitions.clone(),
                     leader: assignment.leader,
                     strategy: assignment.strategy.clone(),
                 };
@@ -133,7 +127,7 @@ impl Driver {
     pub(super) fn lose(&mut self, cause: String) {
         self.stop_locating();
         if let Some(lost) = self.shared.lose(&cause) {
-            self.tell(&GroupEvent::Lost { partitions: lost.partitions(), cause });
+            self.tell(&GroupEvent::Lost { partitions: lost.partitions, cause });
         }
     }
 
@@ -141,7 +135,7 @@ impl Driver {
         if self.correcting {
             return;
         }
-        let (Some((identity, offsets)), Some(_)) = (self.shared.positions(), &self.link) else { return };
+        let Some((identity, offsets)) = self.shared.positions() else { return };
         self.correcting = true;
         self.spawn(move |common| async move {
             let result = work::correct(&common, offsets).await;
@@ -194,13 +188,13 @@ impl Driver {
         identity: Identity,
         offsets: Offsets,
     ) -> impl Future<Output = Result<(), CommitError>> + 'static {
-        let link = self.link.clone();
         let common = Rc::clone(&self.common);
         async move {
             if offsets.is_empty() {
                 return Ok(());
             }
-            let link = link.ok_or_else(|| CommitError::NotNow("the coordinator is not known".into()))?;
+            let link =
+                common.link().ok_or_else(|| CommitError::NotNow("the coordinator is not known".into()))?;
             work::commit(&common, &link.rest, identity, offsets).await
         }
     }

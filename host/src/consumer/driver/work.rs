@@ -11,7 +11,7 @@ use bytes::Bytes;
 use kafka_protocol::ResponseError as E;
 use tokio::time::sleep;
 
-use super::{CommitError, Common, Event, Link};
+use super::{CommitError, Common, Event};
 use crate::assignor::Context;
 use crate::builtin::{Builtin, KEEP};
 use crate::consumer::config::OffsetReset;
@@ -20,7 +20,8 @@ use crate::consumer::error::ConsumerError;
 use crate::consumer::machine::{Identity, Planned};
 use crate::consumer::metadata::TopicProblem;
 use crate::consumer::offsets::{self, End, OffsetError, Offsets};
-use crate::group::{Group, MemberSubscription, TopicPartitions};
+use crate::consumer::shared::Assignment;
+use crate::group::{Group, MemberSubscription};
 use crate::plan::withhold;
 use crate::wire;
 
@@ -94,55 +95,87 @@ async fn refreshed(common: &Common, topics: &BTreeSet<String>) -> Vec<TopicProbl
     }
 }
 
-/// Where to begin in each partition, and what of that is committed. Tries until it succeeds or is aborted.
-pub(super) async fn locate(
-    common: &Common,
-    link: &Link,
-    assigned: &[TopicPartitions],
-) -> Result<(Offsets, Offsets), ConsumerError> {
-    let partitions: BTreeSet<(String, u32)> =
-        assigned.iter().flat_map(|t| t.partitions.iter().map(|p| (t.topic.clone(), *p))).collect();
-    if partitions.is_empty() {
-        return Ok(<_>::default());
+/// Finds out where each partition of an assignment starts, until all are found or it is aborted. Partitions that can't be located
+/// yet, for want of a leader, don't hold up the others.
+pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut assignment: Assignment) {
+    // The driver has ended if nobody receives.
+    let tell = |event| drop(common.events.send(event));
+    let all = assignment.partitions.iter().flat_map(|t| t.partitions.iter().map(|p| (t.topic.clone(), *p)));
+    let mut missing: BTreeSet<(String, u32)> = all.collect();
+    let mut pause = Pause::new(&common);
+    while !missing.is_empty() {
+        match committed(&common, &missing).await {
+            Ok(offsets) => {
+                missing.retain(|p| !offsets.contains_key(p));
+                assignment.start(offsets, true);
+                break;
+            }
+            Err(problem) => pause.after(problem).await,
+        }
     }
-    let committed =
-        again(common, async || offsets::committed(&link.rest, &common.config.group_id, &partitions).await)
-            .await?;
-    let missing: BTreeSet<_> = partitions.into_iter().filter(|p| !committed.contains_key(p)).collect();
-    let mut start = committed.clone();
-    start.extend(reset(common, missing).await?);
-    Ok((start, committed))
+    let (found, mut problem) = match reset(&common, &missing).await {
+        Ok(found) => found,
+        Err(error) => return tell(Event::Located { delivery, result: Err(error) }),
+    };
+    missing.retain(|p| !found.contains_key(p));
+    assignment.start(found, false);
+    let identity = assignment.identity.clone();
+    tell(Event::Located { delivery, result: Ok(assignment) });
+
+    let mut pause = Pause::new(&common);
+    while !missing.is_empty() {
+        if let Some(problem) = problem.take() {
+            pause.after(problem).await;
+        }
+        let Ok((offsets, again)) = reset(&common, &missing).await else { return };
+        problem = again.or_else(|| Some(OffsetError::NotNow("the answer lacks partitions".into())));
+        missing.retain(|p| !offsets.contains_key(p));
+        if !offsets.is_empty() {
+            tell(Event::Started { identity: identity.clone(), offsets });
+        }
+    }
 }
 
-/// `auto.offset.reset` for these partitions.
-async fn reset(common: &Common, partitions: BTreeSet<(String, u32)>) -> Result<Offsets, ConsumerError> {
-    let Some((topic, partition)) = partitions.first().cloned() else { return Ok(Offsets::new()) };
+async fn committed(common: &Common, partitions: &BTreeSet<(String, u32)>) -> Result<Offsets, OffsetError> {
+    // The coordinator may move meanwhile.
+    let link = common.link().ok_or_else(|| OffsetError::NotNow("the coordinator is not known".into()))?;
+    offsets::committed(&link.rest, &common.config.group_id, partitions).await
+}
+
+/// `auto.offset.reset` for these partitions, as far as it can be had.
+async fn reset(
+    common: &Common,
+    partitions: &BTreeSet<(String, u32)>,
+) -> Result<(Offsets, Option<OffsetError>), ConsumerError> {
+    let Some((topic, partition)) = partitions.first().cloned() else { return Ok((Offsets::new(), None)) };
     let end = match common.config.auto_offset_reset {
         OffsetReset::Earliest => End::First,
         OffsetReset::Latest => End::Last,
         OffsetReset::None => return Err(ConsumerError::NoOffset { topic, partition }),
     };
-    ends(common, &partitions, end).await
+    Ok(ends(common, partitions, end).await)
 }
 
 async fn ends(
     common: &Common,
     partitions: &BTreeSet<(String, u32)>,
     end: End,
-) -> Result<Offsets, ConsumerError> {
+) -> (Offsets, Option<OffsetError>) {
     let topics: BTreeSet<String> = partitions.iter().map(|(t, _)| t.clone()).collect();
-    again(common, async || {
-        common.metadata.refresh(&topics).await.map_err(OffsetError::NotNow)?;
-        offsets::ends(&common.metadata, &common.settings, &common.config, partitions, end).await
-    })
-    .await
+    if let Err(e) = common.metadata.refresh(&topics).await {
+        return (Offsets::new(), Some(OffsetError::NotNow(e)));
+    }
+    offsets::ends(&common.metadata, &common.settings, &common.config, partitions, end).await
 }
 
-/// Which of these positions are outside their partitions, and where to go on instead.
+/// Which of these positions are outside their partitions, and where to go on instead. What can't be found out now is found
+/// out when the data path stumbles over it again.
 pub(super) async fn correct(common: &Common, positions: Offsets) -> Result<Offsets, ConsumerError> {
+    // Should broker and data path disagree, they don't do so in a tight loop.
+    sleep(common.config.retry_backoff).await;
     let partitions: BTreeSet<_> = positions.keys().cloned().collect();
-    let first = ends(common, &partitions, End::First).await?;
-    let last = ends(common, &partitions, End::Last).await?;
+    let (first, _) = ends(common, &partitions, End::First).await;
+    let (last, _) = ends(common, &partitions, End::Last).await;
     let outside = |(key, position): &(&(String, u32), &i64)| {
         first.get(*key).is_some_and(|f| *position < f) || last.get(*key).is_some_and(|l| *position > l)
     };
@@ -150,28 +183,38 @@ pub(super) async fn correct(common: &Common, positions: Offsets) -> Result<Offse
     for (topic, partition) in &outside {
         tracing::warn!(topic, partition, "the position is outside the partition: auto.offset.reset decides");
     }
-    reset(common, outside).await
+    reset(common, &outside).await.map(|(offsets, _)| offsets)
 }
 
-/// Tries until trying again is of no use.
-async fn again(
-    common: &Common,
-    mut attempt: impl AsyncFnMut() -> Result<Offsets, OffsetError>,
-) -> Result<Offsets, ConsumerError> {
-    let mut pause = common.config.retry_backoff;
-    loop {
-        match attempt().await {
-            Ok(offsets) => return Ok(offsets),
-            Err(OffsetError::TopicAuthorization(topic)) => {
-                return Err(ConsumerError::TopicAuthorization { topic });
+/// Pauses between tries, longer each time.
+struct Pause<'a> {
+    common: &'a Common,
+    next: Duration,
+}
+
+impl<'a> Pause<'a> {
+    fn new(common: &'a Common) -> Self {
+        Self { common, next: common.config.retry_backoff }
+    }
+
+    /// What an operator must heal is reported to the application each time.
+    async fn after(&mut self, problem: OffsetError) {
+        let error = match problem {
+            OffsetError::NotNow(e) => {
+                tracing::info!(error = %e, "offsets; trying again");
+                None
             }
-            Err(OffsetError::GroupAuthorization) => {
-                return Err(ConsumerError::GroupAuthorization { group: common.config.group_id.clone() });
+            OffsetError::TopicAuthorization(topic) => Some(ConsumerError::TopicAuthorization { topic }),
+            OffsetError::GroupAuthorization => {
+                Some(ConsumerError::GroupAuthorization { group: self.common.config.group_id.clone() })
             }
-            Err(OffsetError::NotNow(e)) => tracing::info!(error = %e, "offsets; trying again"),
+        };
+        if let Some(error) = error {
+            // The driver has ended if nobody receives.
+            let _ = self.common.events.send(Event::Failed(error));
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(common.config.retry_backoff_max);
+        sleep(self.next).await;
+        self.next = (self.next * 2).min(self.common.config.retry_backoff_max);
     }
 }
 
