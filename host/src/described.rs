@@ -47,7 +47,7 @@ pub struct DescribedGroup {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DescribedContext {
-    /// `group.id`; empty if left out.
+    /// `group.id`; "described" if left out, since an empty one tells a strategy that it is only probed.
     pub group_id: String,
     /// The id of the member that leads; if left out, the first one by the bytes of its id.
     pub leader: Option<String>,
@@ -59,7 +59,7 @@ pub struct DescribedContext {
 
 impl Default for DescribedContext {
     fn default() -> Self {
-        Self { group_id: String::new(), leader: None, generation: -1, now_ms: 0 }
+        Self { group_id: "described".into(), leader: None, generation: -1, now_ms: 0 }
     }
 }
 

@@ -156,6 +156,67 @@ fn a_file_that_cannot_be_loaded_falls_back_with_its_cause() {
 }
 
 #[test]
+fn what_a_plugin_does_wrong_is_told_by_its_cause() {
+    let hostile = built("plugins/hostile.wasm").to_str().unwrap().to_owned();
+    for (fault, cause) in [
+        ("fault=trap", "trap"),
+        ("fault=loop", "deadline"),
+        ("fault=error", "declined"),
+        ("fault=partition-shared", "plan-duplicate"),
+        ("fault=name-reserved", "reserved-name"),
+    ] {
+        let args = ["assign", "--strategy", &hostile, "--json", "--config", fault];
+        let output = assignor(&args, GROUP.as_bytes());
+        assert_eq!(code(&output), 0, "{fault}: {}", stderr(&output));
+        let answer = json(&output);
+        assert_eq!(
+            (&answer["outcome"], &answer["cause"]["code"]),
+            (&json!("fallback"), &json!(cause)),
+            "{fault}"
+        );
+        assert_eq!(answer["assignments"]["c1"]["t"].as_array().unwrap().len(), 4);
+    }
+    // Asking a member for its user data fails: it joins without, and the strategy decides all the same.
+    let spared = ["at=subscription", "fault=trap", "probe=spare"];
+    let args = [&["assign", "--strategy", &hostile, "--json", "--config"][..], &spared].concat();
+    let output = assignor(&args, GROUP.as_bytes());
+    assert_eq!(json(&output)["outcome"], "plugin");
+    assert!(stderr(&output).contains("no user data"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_strategy_that_asks_for_lag_is_answered_from_the_description() {
+    // Traps if it is told end offsets, and declines with the text of the error else.
+    const ASK: &str = "
+        (call $end-offsets (i32.const 0) (i32.const 200))
+        (if (i32.eqz (i32.load8_u (i32.const 200))) (then unreachable))
+        (i32.store (i32.const 0) (i32.const 1))
+        (call $pair (i32.const 4) (i32.load (i32.const 204)) (i32.load (i32.const 208)))
+        (i32.const 0)";
+    const IMPORT: &str = "(module
+        (import \"assignor:strategy/lag@0.1.0\" \"end-offsets\" (func $end-offsets (param i32 i32)))";
+    let text = include_str!("../../host/src/bin/assignor/demo/strategy.wat")
+        .replace("(module", IMPORT)
+        .replace("{{assign}}", ASK)
+        .replace("{{name}}", "asks")
+        .replace("{{name-length}}", "4")
+        .replace("{{protocols}}", r"\00")
+        .replace("{{protocols-length}}", "1");
+    let component = assignor_host::component::encode_plain(&wat::parse_str(text).unwrap()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("asks.wasm"), component).unwrap();
+    let asked = |topic: &str| {
+        let group = GROUP.replace(r#"{"partitions": 12}"#, topic);
+        json(&assignor_in(dir.path(), &["assign", "--strategy", "asks.wasm", "--json"], group.as_bytes()))
+    };
+    assert_eq!(asked(r#"{"partitions": 2, "lag": {"end": [7, 9]}}"#)["cause"]["code"], "trap");
+    let declined = asked(r#"{"partitions": 2}"#);
+    assert_eq!(declined["cause"]["code"], "declined");
+    let message = declined["cause"]["message"].as_str().unwrap();
+    assert!(message.contains("unavailable") && message.contains("topics.t.lag.end"), "{message}");
+}
+
+#[test]
 fn a_mistyped_built_in_is_bad_input() {
     let output = assignor(&["assign", "--strategy", "rnage"], GROUP.as_bytes());
     assert_eq!(code(&output), 2);

@@ -12,20 +12,19 @@ use assignor_host::LoadError;
 /// # Errors
 /// If it can't be read, is no file, or is larger.
 pub(crate) fn read_component(path: &Path, limit: u64) -> Result<Vec<u8>, LoadError> {
-    let bytes = read_up_to(path, limit)
-        .map_err(|e| LoadError::Unreadable { path: path.display().to_string(), reason: e.to_string() })?;
-    let size = bytes.len() as u64;
-    if size > limit { Err(LoadError::TooLarge { size, limit }) } else { Ok(bytes) }
-}
-
-/// At most one byte more than `limit`.
-fn read_up_to(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let unreadable =
+        |e: io::Error| LoadError::Unreadable { path: path.display().to_string(), reason: e.to_string() };
     // Before it is opened: opening a pipe waits for its writer.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+    let found = path.metadata().map_err(unreadable)?;
+    if !found.is_file() {
+        return Err(unreadable(io::Error::other("it is no file")));
     }
+    if found.len() > limit {
+        return Err(LoadError::TooLarge { size: found.len(), limit });
+    }
+    // It may grow meanwhile: then it is cut off, and refused as that.
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(unreadable)?;
     Ok(bytes)
 }
 
