@@ -29,7 +29,7 @@ use crate::names;
 use crate::plan::Plan;
 
 pub use limits::Limits;
-pub use runtime::{Component, Runtime, RuntimeOptions};
+pub use runtime::{Component, Runtime, RuntimeOptions, digest};
 
 /// A strategy in a component, for one consumer and its configuration.
 pub struct Plugin {

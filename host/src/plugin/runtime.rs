@@ -1,5 +1,6 @@
 //! The engine that all strategies of a process share, and how bytes become a compiled component.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -88,10 +89,7 @@ impl Runtime {
     /// offers, or does not compile in time.
     pub fn compile(&self, bytes: &[u8]) -> Result<Arc<Component>, LoadError> {
         let outline = scan(bytes, &self.0.limits)?;
-        let digest = Sha256::digest(bytes).iter().fold(String::from("sha256:"), |mut hex, byte| {
-            hex.push_str(&format!("{byte:02x}"));
-            hex
-        });
+        let digest = digest(bytes);
         let compiled = self.0.compiler.compile(&self.0.engine, bytes.to_vec(), &self.0.limits)?;
         let pre = v0_1::prepare(&self.0.linker, &compiled)
             .map_err(|e| LoadError::Contract(self.0.limits.text(&format!("{e:#}"))))?;
@@ -146,6 +144,15 @@ impl Component {
     pub(super) fn pre(&self) -> &v0_1::Pre {
         &self.pre
     }
+}
+
+/// The SHA-256 of a component's bytes, as OCI registries write it: `sha256:<hex>`.
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn host(error: wasmtime::Error) -> LoadError {

@@ -23,6 +23,8 @@ pub(super) struct State {
     pub(super) topics: Option<Arc<[Topic]>>,
     /// Bytes of log that the running call has written.
     pub(super) logged: usize,
+    /// The last line that the running call logged as an error: a guest that panics says why there, and then traps.
+    pub(super) last_words: Option<String>,
     budget: Budget,
     used: Used,
 }
@@ -73,6 +75,7 @@ pub(super) fn new_store(
         cx: Context::default(),
         topics: None,
         logged: 0,
+        last_words: None,
         budget,
         used: Used::default(),
     };
@@ -95,6 +98,7 @@ pub(super) fn arm(
     state.cx = cx.clone();
     state.topics = topics;
     state.logged = 0;
+    state.last_words = None;
     state.used.refused = None;
     state.budget = Budget {
         started: Instant::now(),
@@ -149,7 +153,7 @@ impl State {
         if let Some(refused) = self.used.refused.take() {
             return refused;
         }
-        let text = self.limits.text(&format!("{error:#}"));
+        let text = self.limits.text(&cause_first(error, self.last_words.take()));
         if text.contains("fuel allocated for hostcalls has been exhausted") {
             return CallError::HostBytes { limit: self.limits.host_bytes as u64 };
         }
@@ -191,6 +195,14 @@ impl State {
         }
         UpdateDeadline::Interrupt
     }
+}
+
+/// What went wrong, what the guest said of it, then where: wasmtime puts the backtrace first, which may be long.
+fn cause_first(error: &wasmtime::Error, last_words: Option<String>) -> String {
+    let cause = error.root_cause().to_string();
+    let said = last_words.map(|words| format!("it said {words:?}"));
+    let place = error.chain().map(ToString::to_string).filter(|text| *text != cause);
+    [cause.clone()].into_iter().chain(said).chain(place).collect::<Vec<_>>().join("; ")
 }
 
 /// One limiter over **all** memories and tables of the instance: many small ones must not add up past the limit.

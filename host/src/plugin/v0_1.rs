@@ -216,7 +216,10 @@ impl State {
             imports::log::Level::Debug => tracing::debug!(strategy, "{text}"),
             imports::log::Level::Info => tracing::info!(strategy, "{text}"),
             imports::log::Level::Warn => tracing::warn!(strategy, "{text}"),
-            imports::log::Level::Error => tracing::error!(strategy, "{text}"),
+            imports::log::Level::Error => {
+                tracing::error!(strategy, "{text}");
+                self.last_words = Some(text);
+            }
         }
     }
 

@@ -142,3 +142,11 @@ fn a_large_line_of_log_is_cut_and_harms_nothing() {
         Strategy::plugin(plugin, FallbackPolicy::default(), nobody()).decide(&Context::default(), &group());
     assert_eq!((decision.outcome, decision.cause), (Outcome::Plugin, None));
 }
+
+#[test]
+fn a_panic_is_told_with_its_message_before_the_backtrace_that_names_functions() {
+    let cause = cannot_decide(|| guest(&[("fault", "trap")]), "trap").cause.unwrap().to_string();
+    let said = cause.find("the configuration asks for a trap").unwrap_or_else(|| panic!("{cause}"));
+    let backtrace = cause.find("hostile::fault::commit").or_else(|| cause.find("strategy@0.1.0#assign"));
+    assert!(said < backtrace.unwrap_or_else(|| panic!("{cause}")), "{cause}");
+}

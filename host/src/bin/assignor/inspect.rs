@@ -1,12 +1,11 @@
 //! `assignor inspect`: what a file is, and whether a consumer would run it.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use assignor_host::{Assignor as _, Limits, LoadError, Plugin, Protocol, Runtime, RuntimeOptions};
-use sha2::{Digest, Sha256};
+use assignor_host::{Assignor as _, Limits, LoadError, Plugin, Protocol, Runtime, RuntimeOptions, digest};
 
 use crate::anatomy::{Anatomy, Kind, printable};
 use crate::files::read_component;
@@ -165,13 +164,4 @@ impl fmt::Display for Report {
             Some(refusal) => line("verdict", &format!("this host would not run it: {refusal}")),
         }
     }
-}
-
-/// SHA-256, as registries write it.
-fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
