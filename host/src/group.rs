@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The most partitions that a group may have in all. A bound on what hostile metadata or a mistyped file can make us
-/// allocate; a hundred times the largest cluster that Kafka supports per broker set is out of reach below it.
+/// The most partitions that a group may have in all: a bound on what hostile metadata or a mistyped file can make us
+/// allocate, and several times what the largest Kafka clusters hold.
 pub const MAX_PARTITIONS: u32 = 10_000_000;
 
 /// Partitions of one topic, by the topic's name.

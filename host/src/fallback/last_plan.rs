@@ -7,11 +7,14 @@ use crate::group::{Group, TopicPartitions};
 use crate::plan::Plan;
 
 /// Owners by topic name, partition index and member id: numbers hold for one rebalance only.
+///
+/// What is kept is as large as what was told, however high the partitions' indexes are: a follower's part comes from another
+/// member.
 #[derive(Debug, Default)]
 pub(super) struct LastPlan {
     members: Vec<String>,
-    /// For each topic the owner of each partition, as an index into `members`.
-    owners: BTreeMap<String, Vec<Option<u32>>>,
+    /// For each topic its partitions, ascending, each with its owner as an index into `members`.
+    owners: BTreeMap<String, Vec<(u32, u32)>>,
 }
 
 impl LastPlan {
@@ -24,7 +27,8 @@ impl LastPlan {
             .iter()
             .map(|topic| {
                 let numbers = topic.first as usize..topic.numbers().end as usize;
-                (topic.name.clone(), owners.get(numbers).unwrap_or_default().to_vec())
+                let owners = (0..).zip(owners.get(numbers).unwrap_or_default());
+                (topic.name.clone(), owners.filter_map(|(index, owner)| Some((index, (*owner)?))).collect())
             })
             .collect();
     }
@@ -35,19 +39,15 @@ impl LastPlan {
             return;
         }
         self.members = vec![member.to_owned()];
-        self.owners = partitions
-            .iter()
-            .map(|p| {
-                let length = p.partitions.iter().max().map_or(0, |&max| max as usize + 1);
-                let mut owners = vec![None; length.min(crate::group::MAX_PARTITIONS as usize)];
-                for &partition in &p.partitions {
-                    if let Some(owner) = owners.get_mut(partition as usize) {
-                        *owner = Some(0);
-                    }
-                }
-                (p.topic.clone(), owners)
-            })
-            .collect();
+        self.owners.clear();
+        for told in partitions {
+            let owners = self.owners.entry(told.topic.clone()).or_default();
+            owners.extend(told.partitions.iter().map(|&index| (index, 0)));
+        }
+        for owners in self.owners.values_mut() {
+            owners.sort_unstable();
+            owners.dedup();
+        }
     }
 
     fn gives(&self, member: &str, partitions: &[TopicPartitions]) -> bool {
@@ -55,12 +55,12 @@ impl LastPlan {
         else {
             return false;
         };
-        let theirs: usize = self.owners.values().flatten().filter(|&&owner| owner == Some(index)).count();
+        let theirs = self.owners.values().flatten().filter(|(_, owner)| *owner == index).count();
         let told: usize = partitions.iter().map(|p| p.partitions.len()).sum();
         theirs == told
-            && partitions.iter().all(|p| {
-                let owners = self.owners.get(&p.topic);
-                p.partitions.iter().all(|&i| owners.and_then(|o| o.get(i as usize)) == Some(&Some(index)))
+            && partitions.iter().all(|told| {
+                let owners = self.owners.get(&told.topic).map(Vec::as_slice).unwrap_or_default();
+                told.partitions.iter().all(|&partition| owner(owners, partition) == Some(index))
             })
     }
 
@@ -75,11 +75,53 @@ impl LastPlan {
         let mut owners = Vec::with_capacity(group.partitions() as usize);
         for topic in group.topics() {
             let before = self.owners.get(&topic.name).map(Vec::as_slice).unwrap_or_default();
-            for index in 0..topic.partitions {
-                let owner = before.get(index as usize).copied().flatten();
-                owners.push(owner.and_then(|o| member_now.get(o as usize).copied().flatten()));
-            }
+            owners.extend((0..topic.partitions).map(|index| {
+                owner(before, index).and_then(|o| member_now.get(o as usize).copied().flatten())
+            }));
         }
         Some(group.with_owned(&owners))
+    }
+}
+
+/// Who owns a partition, given its topic's.
+fn owner(owners: &[(u32, u32)], partition: u32) -> Option<u32> {
+    let place = owners.binary_search_by_key(&partition, |(index, _)| *index).ok()?;
+    owners.get(place).map(|(_, owner)| *owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{group, member};
+
+    fn told(partitions: &[u32]) -> [TopicPartitions; 1] {
+        [TopicPartitions { topic: "t".into(), partitions: partitions.to_vec() }]
+    }
+
+    #[test]
+    fn a_hostile_leaders_assignment_costs_no_more_than_its_own_length() {
+        let mut last = LastPlan::default();
+        let topics: Vec<TopicPartitions> = (0..10_000)
+            .map(|n| TopicPartitions { topic: n.to_string(), partitions: vec![u32::MAX, 0, u32::MAX] })
+            .collect();
+        last.see("a", &topics);
+        assert!(
+            last.owners.values().all(|owners| owners == &[(0, 0), (u32::MAX, 0)] && owners.capacity() < 10)
+        );
+    }
+
+    #[test]
+    fn what_a_leader_hears_of_its_own_part_does_not_make_it_forget_the_others() {
+        let two = || group(&[("t", 3)], vec![member("a", &["t"], None, &[]), member("b", &["t"], None, &[])]);
+        let mut last = LastPlan::default();
+        last.remember(&two(), &Plan::of(vec![vec![0, 2], vec![1]]));
+        last.see("a", &told(&[2, 0]));
+        let owned = |last: &LastPlan| -> Vec<Vec<u32>> {
+            last.as_owned(&two()).unwrap().members().iter().map(|m| m.owned.clone()).collect()
+        };
+        assert_eq!(owned(&last), [vec![0, 2], vec![1]]);
+        // Another leader's plan takes its place.
+        last.see("a", &told(&[1]));
+        assert_eq!(owned(&last), [vec![1], vec![]]);
     }
 }
