@@ -5,12 +5,12 @@ use crate::builtin;
 use crate::cause::LoadError;
 
 /// Names that Kafka's own assignors and ours go by, and the Java classes that stand for them in a configuration.
-const RESERVED: [(&str, &str); 5] = [
-    ("range", "org.apache.kafka.clients.consumer.RangeAssignor"),
-    ("roundrobin", "org.apache.kafka.clients.consumer.RoundRobinAssignor"),
-    ("sticky", "org.apache.kafka.clients.consumer.StickyAssignor"),
-    ("cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
-    (builtin::KEEP, ""),
+const RESERVED: [(&str, Option<&str>); 5] = [
+    (builtin::RANGE, Some("org.apache.kafka.clients.consumer.RangeAssignor")),
+    (builtin::ROUNDROBIN, Some("org.apache.kafka.clients.consumer.RoundRobinAssignor")),
+    ("sticky", Some("org.apache.kafka.clients.consumer.StickyAssignor")),
+    ("cooperative-sticky", Some("org.apache.kafka.clients.consumer.CooperativeStickyAssignor")),
+    (builtin::KEEP, None),
 ];
 
 /// The longest name of a strategy, in bytes.
@@ -18,7 +18,7 @@ const MAX_LENGTH: usize = 64;
 
 /// The name of a built-in, given by its name or by its Java class name.
 pub(crate) fn reserved(name: &str) -> Option<&'static str> {
-    RESERVED.iter().find(|(short, class)| *short == name || *class == name).map(|(short, _)| *short)
+    RESERVED.iter().find(|(short, class)| *short == name || *class == Some(name)).map(|(short, _)| *short)
 }
 
 /// Checks that a name can be a plugin's.

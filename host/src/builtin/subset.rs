@@ -129,6 +129,7 @@ mod tests {
         let one = |topics: &[u32], owned: &[u32]| vec![member("a", topics, owned)];
         for (strategy, members, without) in [
             ("nosuch", one(&[0], &[]), vec![]),
+            ("", one(&[0], &[]), vec![]),
             ("range", one(&[7], &[]), vec![]),
             ("range", one(&[0], &[99]), vec![]),
             ("range", one(&[0], &[1, 1]), vec![]),
