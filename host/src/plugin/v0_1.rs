@@ -210,7 +210,8 @@ impl State {
             }
             return;
         }
-        let text = self.limits.text(text);
+        // One line is one line: a strategy must not write lines that look like the consumer's own.
+        let text = self.limits.text(text).replace('\n', "\u{fffd}");
         match level {
             imports::log::Level::Trace => tracing::trace!(strategy, "{text}"),
             imports::log::Level::Debug => tracing::debug!(strategy, "{text}"),
@@ -253,6 +254,7 @@ impl State {
 impl imports::cluster::Host for State {
     fn nodes(&mut self) -> wasmtime::Result<Result<Vec<imports::cluster::Node>, String>> {
         self.host_call(|s| {
+            s.topics.as_ref().ok_or("unavailable: the cluster is known inside assign only")?;
             let mut nodes = s.ask_service(|services, deadline| services.nodes(deadline))?;
             nodes.sort_by_key(|n| n.id);
             Ok(nodes

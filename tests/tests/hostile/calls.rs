@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use assignor_host::{
-    Assignor, Cancellation, Cause, Context, Event, FallbackPolicy, Limits, Outcome, Plugin, Runtime,
+    Assignor, Cancellation, Cause, Context, Event, FallbackPolicy, Limits, Node, Outcome, Plugin, Runtime,
     RuntimeOptions, Services, Strategy, TopicPartitions, Unavailable,
 };
 
@@ -57,22 +57,51 @@ impl Write for Log {
     }
 }
 
-#[test]
-fn a_flood_of_log_lines_is_cut_and_harms_nothing_else() {
+/// What the consumer's log holds after the strategy has decided.
+fn logged(fields: &'static str) -> String {
     let log = Log::default();
     let written = log.clone();
     let decision = beside_a_good_one(move || {
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || log.clone()).finish();
         tracing::subscriber::with_default(subscriber, || {
-            strategy(fields!("log-flood"), &Events::default()).decide(&Context::default(), &alone())
+            strategy(fields, &Events::default()).decide(&Context::default(), &alone())
         })
     });
     assert_eq!(decision.outcome, Outcome::Plugin);
-    let log = String::from_utf8(std::mem::take(&mut written.0.lock().unwrap())).unwrap();
+    String::from_utf8(std::mem::take(&mut written.0.lock().unwrap())).unwrap()
+}
+
+#[test]
+fn a_flood_of_log_lines_is_cut_and_harms_nothing_else() {
+    let log = logged(fields!("log-flood"));
     // 64 MB were given; 16 lines make the 1 MiB that is allowed, each cut to 8 KiB.
     assert!(log.len() < 200_000, "{} bytes", log.len());
     assert_eq!(log.matches("the rest is dropped").count(), 1, "told once");
     assert!(log.contains("xxx"));
+}
+
+#[test]
+fn a_line_of_log_is_one_line() {
+    let log = logged(fields!("log-forged"));
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("all is")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("INFO") && lines[0].contains("all is lost"), "{log}");
+}
+
+/// Knows a broker.
+struct Known;
+
+impl Services for Known {
+    fn nodes(&self, _: Instant) -> Result<Vec<Node>, Unavailable> {
+        Ok(vec![Node { id: 1, host: "b1".into(), rack: None }])
+    }
+}
+
+#[test]
+fn outside_assign_the_cluster_is_not_available() {
+    let mut strategy = strategy(fields!("asks-outside-assign"), &Events::default());
+    let interest = strategy.subscription(&context(Known), &["clicks".to_owned()]).unwrap();
+    assert_eq!(interest.user_data, Some(vec![1]), "an error");
 }
 
 /// Answers late, and as slowly as the test wants.

@@ -1,0 +1,11 @@
+;; Asks for the cluster's brokers when it subscribes, and tells whether it got an answer: 0, or an error: 1.
+(import "assignor:strategy/cluster@0.1.0" "nodes" (func $nodes (param i32)))
+(func (export "assignor:strategy/strategy@0.1.0#subscription") (param $topics i32) (param $count i32) (result i32)
+  (call $nodes (i32.const 512))
+  (i32.store (i32.const 0) (i32.const 0))
+  (i32.store (i32.const 4) (local.get $topics))
+  (i32.store (i32.const 8) (local.get $count))
+  (i32.store (i32.const 12) (i32.const 1))
+  (i32.store (i32.const 16) (i32.const 512))
+  (i32.store (i32.const 20) (i32.const 1))
+  (i32.const 0))
