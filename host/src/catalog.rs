@@ -15,6 +15,7 @@ mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assignor::{Assignor, Protocol};
@@ -22,7 +23,7 @@ use crate::builtin::{self, Builtin};
 use crate::cause::LoadError;
 use crate::fallback::{Fallback, FallbackPolicy, Observer, Strategy};
 use crate::names;
-use crate::plugin::{Limits, Plugin, Runtime, RuntimeOptions};
+use crate::plugin::{Component, Limits, Plugin, Runtime, RuntimeOptions, read_component};
 
 /// The key of the strategy list.
 pub const STRATEGY_LIST: &str = "partition.assignment.strategy";
@@ -156,19 +157,15 @@ impl Loader<'_> {
             )));
         }
         let failed = |cause| CatalogError::Load { path: entry.into(), cause };
-        let component = read(entry, self.runtime.limits())
-            .and_then(|bytes| self.runtime.compile(&bytes))
-            .map_err(failed)?;
-        // Its name tells which keys are its own.
-        let probed = Plugin::new(&component, BTreeMap::new()).map_err(failed)?;
-        let name = probed.name().to_owned();
+        let component = self.component(entry).map_err(failed)?;
+        let name = Plugin::name_of(&component).map_err(failed)?;
         let plugin = Plugin::new(&component, self.config(&name)).map_err(failed)?;
         Ok(Strategy::plugin(plugin, self.policy.clone(), self.observer.clone()))
     }
 
     fn named(&self, name: &str, path: &str) -> Result<Strategy, CatalogError> {
-        let loaded = read(path, self.runtime.limits())
-            .and_then(|bytes| self.runtime.compile(&bytes))
+        let loaded = self
+            .component(path)
             .and_then(|component| Plugin::new(&component, self.config(name)))
             .and_then(|plugin| plugin.take_name(name).map(|()| plugin));
         match loaded {
@@ -198,6 +195,11 @@ impl Loader<'_> {
         }
     }
 
+    fn component(&self, path: &str) -> Result<Arc<Component>, LoadError> {
+        let limit = self.runtime.limits().component_bytes;
+        read_component(Path::new(path), limit).and_then(|bytes| self.runtime.compile(&bytes))
+    }
+
     /// The strategy's own keys, without their prefix: all that it sees.
     fn config(&self, name: &str) -> BTreeMap<String, String> {
         let prefix = format!("{STRATEGY_PREFIX}{name}.");
@@ -223,20 +225,6 @@ impl Loader<'_> {
         }
         Ok(Some(protocols))
     }
-}
-
-/// Reads a file no further than a component may be large.
-pub(crate) fn read(path: &str, limits: &Limits) -> Result<Vec<u8>, LoadError> {
-    use std::io::Read;
-    let limit = limits.component_bytes;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
-        .map_err(|e| LoadError::Unreadable { path: path.into(), reason: e.to_string() })?;
-    if bytes.len() as u64 > limit {
-        return Err(LoadError::TooLarge { size: bytes.len() as u64, limit });
-    }
-    Ok(bytes)
 }
 
 fn positive<T>(key: &str, value: &str, fits: impl FnOnce(u64) -> Option<T>) -> Result<T, CatalogError> {
@@ -328,8 +316,6 @@ fn unknown_keys(properties: &BTreeMap<String, String>, strategies: &[Strategy]) 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn catalog(properties: &[(&str, &str)]) -> Result<Catalog, CatalogError> {

@@ -82,4 +82,4 @@ pub use names::check as check_name;
 pub use plan::{Assignment, Completeness, Plan, Violation, assert_safe, check, withhold};
 #[doc(hidden)]
 pub use plugin::noun_conversion;
-pub use plugin::{Component, Limits, Plugin, Runtime, RuntimeOptions, digest};
+pub use plugin::{Component, Limits, Plugin, Runtime, RuntimeOptions, digest, read_component};

@@ -4,6 +4,7 @@
 //! cancelled call throws it away with its store, and the next call makes a new one, which is told the last assignment.
 
 mod complexity;
+mod file;
 mod limits;
 mod runtime;
 mod scan;
@@ -28,6 +29,7 @@ use crate::group::{Group, Topic, TopicPartitions};
 use crate::names;
 use crate::plan::Plan;
 
+pub use file::read_component;
 pub use limits::Limits;
 pub use runtime::{Component, Runtime, RuntimeOptions, digest};
 
@@ -84,24 +86,9 @@ impl Plugin {
     /// # Errors
     /// If a call of the probe fails, or the name or the protocols can't be used.
     pub fn new(component: &Arc<Component>, config: BTreeMap<String, String>) -> Result<Self, LoadError> {
-        let mut plugin = Self {
-            component: Arc::clone(component),
-            config: Arc::new(config),
-            name: "".into(),
-            protocols: Vec::new(),
-            live: None,
-            told: None,
-        };
+        let mut plugin = Self::named_by_itself(component, config)?;
         let limit = component.runtime().limits().call_time;
         let cx = Context::default();
-        let name = plugin
-            .call(&cx, limit, None, |live| Ok(Ok(live.instance.name(&mut live.store)?)))
-            .map_err(|cause| LoadError::Probe { call: "name", cause })?;
-        names::check(&name)?;
-        plugin.name = name.into();
-        if let Some(live) = &mut plugin.live {
-            live.store.data_mut().name = Arc::clone(&plugin.name);
-        }
         plugin.protocols = plugin
             .call(&cx, limit, None, |live| Ok(Ok(live.instance.protocols(&mut live.store)?)))
             .map_err(|cause| LoadError::Probe { call: "supported-protocols", cause })?;
@@ -117,6 +104,39 @@ impl Plugin {
             Ok(_) | Err(CallError::Declined(_)) => Ok(plugin),
             Err(cause) => Err(LoadError::Probe { call: "subscription", cause }),
         }
+    }
+
+    /// The name that a component gives itself, which tells the keys of its configuration. Nothing else is asked: the rest may need
+    /// that configuration.
+    ///
+    /// # Errors
+    /// If the call fails, or the name can't be used.
+    pub(crate) fn name_of(component: &Arc<Component>) -> Result<String, LoadError> {
+        Self::named_by_itself(component, BTreeMap::new()).map(|plugin| plugin.name.to_string())
+    }
+
+    fn named_by_itself(
+        component: &Arc<Component>,
+        config: BTreeMap<String, String>,
+    ) -> Result<Self, LoadError> {
+        let mut plugin = Self {
+            component: Arc::clone(component),
+            config: Arc::new(config),
+            name: "".into(),
+            protocols: Vec::new(),
+            live: None,
+            told: None,
+        };
+        let limit = component.runtime().limits().call_time;
+        let name = plugin
+            .call(&Context::default(), limit, None, |live| Ok(Ok(live.instance.name(&mut live.store)?)))
+            .map_err(|cause| LoadError::Probe { call: "name", cause })?;
+        names::check(&name)?;
+        plugin.name = name.into();
+        if let Some(live) = &mut plugin.live {
+            live.store.data_mut().name = Arc::clone(&plugin.name);
+        }
+        Ok(plugin)
     }
 
     /// What it is an instance of.
