@@ -1,7 +1,6 @@
 //! What each test does with a hostile strategy, and the strategy beside it that must not notice.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -43,14 +42,8 @@ pub(crate) fn load(bytes: &[u8], config: BTreeMap<String, String>) -> Result<Plu
 }
 
 /// The hostile strategy that is written in Rust, `tests/hostile`, as `cargo xtask plugins` builds it.
-pub(crate) static RUST_GUEST: LazyLock<Arc<Component>> = LazyLock::new(|| {
-    let test = std::env::current_exe().unwrap();
-    let target: PathBuf = test.ancestors().nth(3).unwrap().into();
-    let path = target.join("plugins/hostile.wasm");
-    let bytes =
-        std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}; run `cargo xtask plugins`", path.display()));
-    RUNTIME.compile(&bytes).unwrap()
-});
+pub(crate) static RUST_GUEST: LazyLock<Arc<Component>> =
+    LazyLock::new(|| RUNTIME.compile(&assignor_tests::plugin("hostile")).unwrap());
 
 /// Members of unequal subscriptions, so that giving everything to anybody is wrong.
 pub(crate) fn group() -> Group {
