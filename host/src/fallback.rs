@@ -21,7 +21,7 @@ use crate::plugin::{Estate, Plugin, Runtime};
 /// What decides when a strategy fails (`assignor.fallback`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fallback {
-    /// Everyone keeps what they validly own, the rest goes to the least loaded; after three failures in a row, range.
+    /// Everyone keeps what they validly own, the rest goes to the least loaded; from the third fallback in a row on, range.
     #[default]
     Keep,
     /// Range, at once.
@@ -71,9 +71,10 @@ impl Default for FallbackPolicy {
     }
 }
 
-/// After so many failures in a row, keeping in place has gone on long enough: members that came and went meanwhile have
-/// left the group uneven.
-const KEEP_AT_MOST: u32 = 3;
+/// With so many fallbacks in a row, keeping in place has gone on long enough: members that came and went meanwhile have
+/// left the group uneven, and who came last may have nothing at all. Whatever the cause: a strategy that can't be loaded or
+/// that declines each time is never benched, but it does not decide either.
+const KEEP_BELOW: u32 = 3;
 
 /// Who decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,8 +127,8 @@ pub enum Event {
         used: &'static str,
         /// Why.
         cause: Cause,
-        /// Failures in a row, this one included.
-        failures: u32,
+        /// Fallbacks in a row, this one included.
+        in_a_row: u32,
     },
     /// A call failed that has a harmless substitute.
     CallFailed {
@@ -163,7 +164,8 @@ pub enum Event {
     },
 }
 
-/// Is told of events, on the thread on which they happen. Must return soon.
+/// Is told of events, on the thread on which they happen. Must return soon. It may call the strategy, as to
+/// [`replace`](Strategy::replace) one that is benched.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// A strategy of a consumer: what was configured, with a native one behind it. A handle: clones are the same strategy, so
@@ -182,6 +184,8 @@ struct Inner {
 struct State {
     source: Source,
     breaker: Breaker,
+    /// Fallbacks in a row.
+    fallbacks: u32,
     last: LastPlan,
 }
 
@@ -192,7 +196,7 @@ enum Source {
     /// A plugin that could not be loaded. It keeps its place in the group under the name it was configured with.
     Degraded {
         runtime: Runtime,
-        config: std::collections::BTreeMap<String, String>,
+        estate: Estate,
         cause: LoadError,
     },
 }
@@ -227,7 +231,7 @@ impl Strategy {
         policy: FallbackPolicy,
         observer: Observer,
     ) -> Self {
-        let source = Source::Degraded { runtime: runtime.clone(), config, cause };
+        let source = Source::Degraded { runtime: runtime.clone(), estate: Estate::of_config(config), cause };
         Self::new(name.to_owned(), protocols.to_vec(), source, policy, observer)
     }
 
@@ -239,7 +243,7 @@ impl Strategy {
         observer: Observer,
     ) -> Self {
         let breaker = Breaker::new(policy.bench_after, policy.bench_pause, policy.bench_pause_max);
-        let state = Mutex::new(State { source, breaker, last: LastPlan::default() });
+        let state = Mutex::new(State { source, breaker, fallbacks: 0, last: LastPlan::default() });
         Self(Arc::new(Inner { name, protocols, policy, observer, state }))
     }
 
@@ -263,14 +267,16 @@ impl Strategy {
     /// Splits the group's partitions: asks, checks, falls back, withholds. Always gives a valid and safe plan.
     pub fn decide(&self, cx: &Context, group: &Group) -> Decision {
         let started = Instant::now();
+        let mut events = Vec::new();
         let mut state = self.lock();
-        let (mut plan, outcome, decided_by, mut cause) = match state.attempt(cx, group) {
+        let (mut plan, mut outcome, mut decided_by, mut cause) = match state.attempt(cx, group) {
             Ok((plan, outcome)) => {
                 state.breaker.succeeded();
+                state.fallbacks = 0;
                 (plan, outcome, self.0.name.clone(), None)
             }
             Err(cause) => {
-                let (plan, used) = self.fall_back(&mut state, cx, group, &cause);
+                let (plan, used) = self.fall_back(&mut state, cx, group, &cause, &mut events);
                 (plan, Outcome::Fallback, used.to_owned(), Some(cause))
             }
         };
@@ -280,9 +286,13 @@ impl Strategy {
             tracing::error!(strategy = self.0.name, "{violation}; holding everything in place");
             plan = Builtin::hold(group);
             withheld += withhold(group, &mut plan);
+            (outcome, decided_by) = (Outcome::Fallback, Fallback::Hold.name().to_owned());
             cause = Some(violation.into());
         }
         state.last.remember(group, &plan);
+        drop(state);
+        // Unlocked: an observer may call the strategy.
+        events.iter().for_each(|event| self.tell(event));
         Decision { plan, outcome, decided_by, cause, took: started.elapsed(), withheld }
     }
 
@@ -292,27 +302,30 @@ impl Strategy {
         cx: &Context,
         group: &Group,
         cause: &Cause,
+        events: &mut Vec<Event>,
     ) -> (Plan, &'static str) {
-        let failures = match cause {
-            // The caller gave up; the strategy is not to blame.
-            Cause::Call(CallError::Cancelled) => state.breaker.failures(),
-            // It answered, and said no.
+        let strategy = || self.0.name.clone();
+        match cause {
+            // The caller gave up: the strategy is not to blame, and nobody gets this plan.
+            Cause::Call(CallError::Cancelled) => {}
+            // Nothing of it failed in this call.
             Cause::Call(CallError::Declined(_)) | Cause::Benched { .. } | Cause::Load(_) => {
-                state.breaker.failures()
+                state.fallbacks += 1
             }
             cause => {
+                state.fallbacks += 1;
                 if let Some(pause) = state.breaker.failed(cx.now_ms, cause) {
                     let failures = state.breaker.failures();
                     tracing::warn!(strategy = self.0.name, failures, ?pause, "the strategy is benched");
-                    self.tell(Event::Benched { strategy: self.0.name.clone(), pause, failures });
+                    events.push(Event::Benched { strategy: strategy(), pause, failures });
                 }
-                state.breaker.failures()
             }
-        };
+        }
+        let in_a_row = state.fallbacks;
         let group = group.without_user_data();
         let group = state.last.as_owned(&group).unwrap_or(group);
         let native = match self.0.policy.fallback {
-            Fallback::Keep if failures < KEEP_AT_MOST => Some(Builtin::keep()),
+            Fallback::Keep if in_a_row < KEEP_BELOW => Some(Builtin::keep()),
             Fallback::Keep | Fallback::Range => Some(Builtin::range()),
             Fallback::Hold => None,
         };
@@ -336,10 +349,10 @@ impl Strategy {
         tracing::warn!(
             strategy = self.0.name,
             code = cause.code(),
-            failures,
+            in_a_row,
             "{used} decides instead: {cause}"
         );
-        self.tell(Event::Fallback { strategy: self.0.name.clone(), used, cause: cause.clone(), failures });
+        events.push(Event::Fallback { strategy: strategy(), used, cause: cause.clone(), in_a_row });
         (plan, used)
     }
 
@@ -354,11 +367,11 @@ impl Strategy {
         match &replaced {
             Ok(digest) => {
                 tracing::info!(strategy, digest, "the strategy is replaced");
-                self.tell(Event::Replaced { strategy, digest: digest.clone() });
+                self.tell(&Event::Replaced { strategy, digest: digest.clone() });
             }
             Err(cause) => {
                 tracing::warn!(strategy, code = cause.code(), "the strategy is not replaced: {cause}");
-                self.tell(Event::ReplaceFailed { strategy, cause: cause.clone() });
+                self.tell(&Event::ReplaceFailed { strategy, cause: cause.clone() });
             }
         }
         replaced.map(|_| ())
@@ -368,27 +381,30 @@ impl Strategy {
         let (runtime, estate) = match &self.lock().source {
             Source::Native(_) => return Err(LoadError::ReservedName(self.0.name.clone())),
             Source::Plugin(plugin) => (plugin.component().runtime().clone(), plugin.estate()),
-            Source::Degraded { runtime, config, .. } => (runtime.clone(), Estate::of_config(config.clone())),
+            Source::Degraded { runtime, estate, .. } => (runtime.clone(), estate.clone()),
         };
         // Compiling and probing take time: not under the lock, so that the old one goes on.
         let component = runtime.compile(bytes)?;
         let mut new = Plugin::succeed(&component, estate, &self.0.name, &self.0.protocols)?;
         let mut state = self.lock();
-        if let Source::Plugin(old) = &state.source {
-            new.catch_up(old);
+        match &state.source {
+            Source::Plugin(old) => new.catch_up(old.estate()),
+            Source::Degraded { estate, .. } => new.catch_up(estate.clone()),
+            Source::Native(_) => {}
         }
         state.source = Source::Plugin(Box::new(new));
         state.breaker.reset();
+        state.fallbacks = 0;
         Ok(component.digest().to_owned())
     }
 
-    fn tell(&self, event: Event) {
-        (self.0.observer)(&event);
+    fn tell(&self, event: &Event) {
+        (self.0.observer)(event);
     }
 
     fn failed(&self, call: &'static str, cause: CallError) {
         tracing::warn!(strategy = self.0.name, code = cause.code(), "{call} failed: {cause}");
-        self.tell(Event::CallFailed { strategy: self.0.name.clone(), call, cause });
+        self.tell(&Event::CallFailed { strategy: self.0.name.clone(), call, cause });
     }
 }
 
@@ -442,7 +458,10 @@ impl Assignor for Strategy {
         let answer = match &mut state.source {
             Source::Native(native) => native.on_assignment(cx, partitions, user_data, generation),
             Source::Plugin(plugin) => plugin.on_assignment(cx, partitions, user_data, generation),
-            Source::Degraded { .. } => Ok(()),
+            Source::Degraded { estate, .. } => {
+                estate.hear(partitions, user_data, generation);
+                Ok(())
+            }
         };
         drop(state);
         if let Err(cause) = answer {

@@ -74,7 +74,7 @@ fn a_hiccup_moves_nothing_even_under_eager_where_nobody_reports_what_they_own() 
     assert_eq!((bad.outcome, bad.decided_by.as_str(), cause(&bad)), (Outcome::Fallback, "keep", "trap"));
     assert_eq!(partitions(&bad), weighted());
     let events = setup.events.lock().unwrap();
-    assert!(matches!(&events[..], [Event::Fallback { used: "keep", failures: 1, .. }]), "{events:?}");
+    assert!(matches!(&events[..], [Event::Fallback { used: "keep", in_a_row: 1, .. }]), "{events:?}");
 }
 
 #[test]
@@ -154,4 +154,45 @@ fn a_follower_that_becomes_leader_keeps_at_least_what_it_saw() {
     setup.strategy.on_assignment(&cx, &mine, None, 7).unwrap();
     let decision = setup.strategy.decide(&cx, &three());
     assert_eq!(partitions(&decision), [vec![0, 3], vec![1, 5], vec![2, 4]]);
+}
+
+/// Otherwise members that join later would get nothing for as long as the strategy declines.
+#[test]
+fn from_the_third_fallback_in_a_row_on_range_evens_out_whatever_the_cause() {
+    let decline = || Err(CallError::Declined("not today".into()));
+    let mut outcomes = vec![Ok(Plan::of(weighted()))];
+    outcomes.extend([
+        decline(),
+        trap(),
+        Err(CallError::Cancelled),
+        decline(),
+        Ok(Plan::of(weighted())),
+        decline(),
+    ]);
+    let setup = strategy(Fallback::Keep, outcomes);
+    let decisions: Vec<_> = (0..7).map(|_| setup.strategy.decide(&at(0), &three())).collect();
+    let by: Vec<_> = decisions.iter().map(|d| d.decided_by.as_str()).collect();
+    assert_eq!(by, ["scripted", "keep", "keep", "keep", "range", "scripted", "keep"]);
+    assert!(!setup.events.lock().unwrap().iter().any(|e| matches!(e, Event::Benched { .. })));
+}
+
+#[test]
+fn an_observer_may_call_the_strategy_of_which_it_is_told() {
+    let slot: Arc<Mutex<Option<Strategy>>> = Arc::default();
+    let (to, told) = std::sync::mpsc::channel();
+    let observed = Arc::clone(&slot);
+    let observer: Observer = Arc::new(move |event: &Event| {
+        let strategy = observed.lock().unwrap().clone().unwrap();
+        to.send((event.clone(), strategy.digest())).unwrap();
+    });
+    let scripted = Scripted(vec![trap()].into());
+    let policy = FallbackPolicy { bench_after: 1, ..FallbackPolicy::default() };
+    let source = Source::Native(Box::new(scripted));
+    let strategy = Strategy::new("scripted".into(), vec![Protocol::Eager], source, policy, observer);
+    *slot.lock().unwrap() = Some(strategy.clone());
+    // On a thread of its own: a deadlock must fail the test, not hang it.
+    std::thread::spawn(move || strategy.decide(&at(0), &three()));
+    let patience = Duration::from_secs(10);
+    assert!(matches!(told.recv_timeout(patience).unwrap(), (Event::Benched { failures: 1, .. }, None)));
+    assert!(matches!(told.recv_timeout(patience).unwrap(), (Event::Fallback { in_a_row: 1, .. }, None)));
 }

@@ -49,6 +49,7 @@ struct Live {
 }
 
 /// What a plugin leaves to the one that replaces it.
+#[derive(Clone)]
 pub(crate) struct Estate {
     config: Arc<BTreeMap<String, String>>,
     told: Option<Told>,
@@ -58,6 +59,11 @@ impl Estate {
     /// Of one that was never loaded.
     pub(crate) fn of_config(config: BTreeMap<String, String>) -> Self {
         Self { config: Arc::new(config), told: None }
+    }
+
+    /// Keeps an assignment for the one to come.
+    pub(crate) fn hear(&mut self, partitions: &[TopicPartitions], user_data: Option<&[u8]>, generation: i32) {
+        self.told = Some(Told::of(partitions, user_data, generation));
     }
 }
 
@@ -182,17 +188,13 @@ impl Plugin {
         Ok(new)
     }
 
-    /// Takes over what the predecessor was told after its estate was drawn up.
-    pub(crate) fn catch_up(&mut self, predecessor: &Self) {
-        if self.told != predecessor.told {
-            self.inherit(predecessor.told.clone());
+    /// Takes over what the predecessor was told since the estate was drawn up that this one was made with: the next instance
+    /// is told that.
+    pub(crate) fn catch_up(&mut self, estate: Estate) {
+        if self.told != estate.told {
+            self.told = estate.told;
+            self.live = None;
         }
-    }
-
-    /// The next instance is told this assignment.
-    fn inherit(&mut self, told: Option<Told>) {
-        self.told = told;
-        self.live = None;
     }
 
     /// Checks that it goes by the name that it was given in the configuration.
@@ -280,6 +282,10 @@ impl Plugin {
 }
 
 impl Told {
+    fn of(partitions: &[TopicPartitions], user_data: Option<&[u8]>, generation: i32) -> Self {
+        Self { partitions: partitions.to_vec(), user_data: user_data.map(<[u8]>::to_vec), generation }
+    }
+
     fn tell(&self, live: &mut Live) -> wasmtime::Result<Result<(), CallError>> {
         let Self { partitions, user_data, generation } = self;
         live.instance.on_assignment(&mut live.store, partitions, user_data.as_deref(), *generation)
@@ -325,11 +331,7 @@ impl Assignor for Plugin {
         let outcome = self.call(cx, limit, None, |live| {
             live.instance.on_assignment(&mut live.store, partitions, user_data, generation)
         });
-        self.told = Some(Told {
-            partitions: partitions.to_vec(),
-            user_data: user_data.map(<[u8]>::to_vec),
-            generation,
-        });
+        self.told = Some(Told::of(partitions, user_data, generation));
         outcome
     }
 }

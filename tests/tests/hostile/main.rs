@@ -13,4 +13,5 @@ mod files;
 mod guest;
 mod support;
 mod text;
+mod told;
 mod wat;
