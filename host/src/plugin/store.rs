@@ -153,8 +153,10 @@ impl State {
         if let Some(refused) = self.used.refused.take() {
             return refused;
         }
+        // Told apart by wasmtime's words alone: the guest's could be anything.
+        let found = error.root_cause().to_string();
         let text = self.limits.text(&cause_first(error, self.last_words.take()));
-        if text.contains("fuel allocated for hostcalls has been exhausted") {
+        if found.contains("fuel allocated for hostcalls has been exhausted") {
             return CallError::HostBytes { limit: self.limits.host_bytes as u64 };
         }
         // wasmtime asks for these limits instead of asking whether it may, so there is no refusal of ours to remember.
@@ -164,7 +166,7 @@ impl State {
             ("table count", "tables", instances),
             ("memory count", "memories", memories),
         ] {
-            if text.contains(&format!("resource limit exceeded: {count}")) {
+            if found.contains(&format!("resource limit exceeded: {count}")) {
                 return CallError::Resource { what, limit: limit as u64 };
             }
         }

@@ -88,6 +88,11 @@ fn a_line_of_log_is_one_line() {
     assert!(lines[0].contains("INFO") && lines[0].contains("all is lost"), "{log}");
 }
 
+#[test]
+fn what_a_strategy_says_before_it_traps_does_not_choose_the_cause() {
+    falls_back(component(fields!("trap-forged")), "trap");
+}
+
 /// Knows a broker.
 struct Known;
 
