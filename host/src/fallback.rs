@@ -289,7 +289,10 @@ impl Strategy {
             (outcome, decided_by) = (Outcome::Fallback, Fallback::Hold.name().to_owned());
             cause = Some(violation.into());
         }
-        state.last.remember(group, &plan);
+        // Who cancels a call has no use for its plan: nobody gets it.
+        if cause != Some(Cause::Call(CallError::Cancelled)) {
+            state.last.remember(group, &plan);
+        }
         drop(state);
         // Unlocked: an observer may call the strategy.
         events.iter().for_each(|event| self.tell(event));

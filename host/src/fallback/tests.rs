@@ -111,6 +111,16 @@ fn declining_and_being_cancelled_never_bench() {
 }
 
 #[test]
+fn the_plan_of_a_cancelled_call_is_not_taken_for_what_members_own() {
+    let outcomes = vec![Ok(Plan::of(weighted())), Err(CallError::Cancelled), trap()];
+    let setup = strategy(Fallback::Keep, outcomes);
+    setup.strategy.decide(&at(0), &three());
+    let alone = group(&[("t", 6)], vec![member("a", &["t"], None, &[])]);
+    assert_eq!(partitions(&setup.strategy.decide(&at(0), &alone)), [[0, 1, 2, 3, 4, 5]]);
+    assert_eq!(partitions(&setup.strategy.decide(&at(0), &three())), weighted());
+}
+
+#[test]
 fn hold_leaves_orphans_unassigned() {
     let setup = strategy(Fallback::Hold, vec![trap()]);
     let members = vec![member("a", &["t"], Some(1), &[0]), member("b", &["t"], Some(1), &[1])];
