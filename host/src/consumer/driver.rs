@@ -372,10 +372,11 @@ impl Driver {
                 },
                 move |answer| Event::Joined(id, answer),
             ),
-            Action::Assign { round, strategy, identity, members } => {
+            Action::Assign { round, strategy, identity, members, user_data } => {
                 let name = self.strategies.get(strategy).cloned().unwrap_or_default();
                 let cx = self.context(&identity);
-                self.spawn(move |common| work::plan(common, round, strategy, name, cx, members));
+                let question = work::Question { strategy, name, cx, members, user_data };
+                self.spawn(move |common| work::plan(common, round, question));
             }
             Action::CancelAssign => self.running.cancel(),
             Action::Sync { id, identity, protocol, plan } => self.request(
