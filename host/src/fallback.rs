@@ -264,13 +264,14 @@ impl Strategy {
     pub fn decide(&self, cx: &Context, group: &Group) -> Decision {
         let started = Instant::now();
         let mut state = self.lock();
+        let mut events = Vec::new();
         let (mut plan, outcome, decided_by, mut cause) = match state.attempt(cx, group) {
             Ok((plan, outcome)) => {
                 state.breaker.succeeded();
                 (plan, outcome, self.0.name.clone(), None)
             }
             Err(cause) => {
-                let (plan, used) = self.fall_back(&mut state, cx, group, &cause);
+                let (plan, used) = self.fall_back(&mut state, cx, group, &cause, &mut events);
                 (plan, Outcome::Fallback, used.to_owned(), Some(cause))
             }
         };
@@ -283,6 +284,9 @@ impl Strategy {
             cause = Some(violation.into());
         }
         state.last.remember(group, &plan);
+        // Told without the lock: an observer may well ask the strategy for its digest, or replace it.
+        drop(state);
+        events.into_iter().for_each(|event| self.tell(event));
         Decision { plan, outcome, decided_by, cause, took: started.elapsed(), withheld }
     }
 
@@ -292,6 +296,7 @@ impl Strategy {
         cx: &Context,
         group: &Group,
         cause: &Cause,
+        events: &mut Vec<Event>,
     ) -> (Plan, &'static str) {
         let failures = match cause {
             // The caller gave up; the strategy is not to blame.
@@ -304,7 +309,7 @@ impl Strategy {
                 if let Some(pause) = state.breaker.failed(cx.now_ms, cause) {
                     let failures = state.breaker.failures();
                     tracing::warn!(strategy = self.0.name, failures, ?pause, "the strategy is benched");
-                    self.tell(Event::Benched { strategy: self.0.name.clone(), pause, failures });
+                    events.push(Event::Benched { strategy: self.0.name.clone(), pause, failures });
                 }
                 state.breaker.failures()
             }
@@ -339,7 +344,8 @@ impl Strategy {
             failures,
             "{used} decides instead: {cause}"
         );
-        self.tell(Event::Fallback { strategy: self.0.name.clone(), used, cause: cause.clone(), failures });
+        let (strategy, cause) = (self.0.name.clone(), cause.clone());
+        events.push(Event::Fallback { strategy, used, cause, failures });
         (plan, used)
     }
 

@@ -155,3 +155,30 @@ fn a_follower_that_becomes_leader_keeps_at_least_what_it_saw() {
     let decision = setup.strategy.decide(&cx, &three());
     assert_eq!(partitions(&decision), [vec![0, 3], vec![1, 5], vec![2, 4]]);
 }
+
+#[test]
+fn an_observer_may_ask_the_strategy_and_replace_it() {
+    let (told, events) = std::sync::mpsc::channel();
+    let own = Arc::new(Mutex::new(None::<Strategy>));
+    let seen = Arc::clone(&own);
+    let strategy = Strategy::new(
+        "scripted".into(),
+        vec![Protocol::Eager],
+        Source::Native(Box::new(Scripted([trap()].into()))),
+        FallbackPolicy::default(),
+        Arc::new(move |event: &Event| {
+            let strategy = seen.lock().unwrap().take();
+            // A replacement tells of itself, too.
+            if let Some(strategy) = strategy {
+                let replaced = strategy.replace(b"no component").map_err(|e| e.code());
+                told.send((event.clone(), strategy.digest(), replaced)).unwrap();
+            }
+        }),
+    );
+    *own.lock().unwrap() = Some(strategy.clone());
+    // On a thread of its own: if the observer waits for the strategy that waits for it, the test ends all the same.
+    std::thread::spawn(move || strategy.decide(&at(0), &three()));
+    let (event, digest, replaced) = events.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(matches!(event, Event::Fallback { .. }), "{event:?}");
+    assert_eq!((digest, replaced), (None, Err("reserved-name")));
+}
