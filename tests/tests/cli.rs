@@ -131,6 +131,15 @@ fn for_people_the_answer_is_text_that_names_who_decided() {
 }
 
 #[test]
+fn a_groups_names_do_not_steer_the_terminal() {
+    let group = br#"{"topics": {"t\u001b[2J": {"partitions": 1}}, "members": [{"id": "m\n\u0007", "topics": ["t\u001b[2J"]}]}"#;
+    let output = assignor(&["assign", "--strategy", "range"], group);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.starts_with("m\u{fffd}\u{fffd}  t\u{fffd}[2J: 0\ndecided by range"), "{text:?}");
+}
+
+#[test]
 fn a_file_that_cannot_be_loaded_falls_back_with_its_cause() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("text.wasm"), "(component)").unwrap();

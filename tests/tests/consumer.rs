@@ -315,7 +315,9 @@ fn a_member_that_is_killed_is_replaced_and_nothing_is_lost() {
 fn more_partitions_are_noticed_by_the_leader() {
     let broker = EmbeddedBroker::start().unwrap();
     let mut group = Watched::new(&broker);
-    let a = group.join("a", vec![builtin(RANGE)], &[("allow.auto.create.topics", "false")]);
+    // A topic that isn't there is looked for again and again, not after metadata.max.age.ms.
+    let more = [("allow.auto.create.topics", "false"), ("metadata.max.age.ms", "300000")];
+    let a = group.join("a", vec![builtin(RANGE)], &more);
     group.settled(&["a"], 0);
     broker.create_topic(TOPIC, 5).unwrap();
     group.settled(&["a"], 5);

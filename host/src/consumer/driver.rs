@@ -309,7 +309,8 @@ impl Driver {
             Event::Joined(id, answer) => self.machine.joined(now, id, answer),
             Event::Planned { round, planned, troubles } => {
                 self.troubles(troubles);
-                self.look_up_due = now + self.common.config.metadata_max_age;
+                let all = planned.as_ref().is_ok_and(|p| p.counts.values().all(|&count| count > 0));
+                self.look_up_due = now + self.look_up_pause(all);
                 self.machine.planned(now, round, planned);
             }
             Event::Synced(id, answer) => self.machine.synced(now, id, answer),
@@ -372,10 +373,11 @@ impl Driver {
                 },
                 move |answer| Event::Joined(id, answer),
             ),
-            Action::Assign { round, strategy, identity, members } => {
+            Action::Assign { round, strategy, identity, members, user_data } => {
                 let name = self.strategies.get(strategy).cloned().unwrap_or_default();
                 let cx = self.context(&identity);
-                self.spawn(move |common| work::plan(common, round, strategy, name, cx, members));
+                let question = work::Question { strategy, name, cx, members, user_data };
+                self.spawn(move |common| work::plan(common, round, question));
             }
             Action::CancelAssign => self.running.cancel(),
             Action::Sync { id, identity, protocol, plan } => self.request(
@@ -459,14 +461,17 @@ impl Driver {
         });
     }
 
+    /// Until the next look, if all topics exist, or some don't.
+    fn look_up_pause(&self, all: bool) -> Duration {
+        let config = &self.common.config;
+        if all { config.metadata_max_age } else { config.retry_backoff_max.min(config.metadata_max_age) }
+    }
+
     fn looked_up(&mut self, now: Moment) {
         self.looking_up = false;
         let watched: Vec<String> = self.machine.watched().cloned().collect();
         let counts = self.common.metadata.with(|cluster| cluster.counts(&watched));
-        let config = &self.common.config;
-        let all = counts.len() == watched.len();
-        let pause = if all { config.metadata_max_age } else { config.retry_backoff_max };
-        self.look_up_due = now + pause.min(config.metadata_max_age);
+        self.look_up_due = now + self.look_up_pause(counts.len() == watched.len());
         self.machine.looked_up(now, &counts);
     }
 

@@ -1,6 +1,6 @@
 //! What the cluster looks like: brokers and topics, asked of any broker that answers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,6 +56,8 @@ pub(super) struct Metadata {
     cluster: Arc<Mutex<Cluster>>,
     /// The broker that answered last.
     current: RefCell<Option<Rc<Channel>>>,
+    /// How many brokers were turned to: the next search begins after the last one.
+    tried: Cell<usize>,
 }
 
 /// Why a topic is not usable, other than that it does not exist (yet).
@@ -73,6 +75,7 @@ impl Metadata {
             allow_creation: config.allow_auto_create_topics,
             cluster: Arc::default(),
             current: RefCell::new(None),
+            tried: Cell::new(0),
         }
     }
 
@@ -91,18 +94,25 @@ impl Metadata {
     /// # Errors
     /// If none answers: what each said.
     pub(super) async fn ask<R: Call>(&self, build: impl Fn(i16) -> R) -> Result<R::Answer, String> {
-        let current = self.current.borrow().clone();
-        if let Some(channel) = current {
+        // Who asks may give up before `request.timeout.ms`: a broker that hangs must not be the first to be asked the next time,
+        // too. So each is only kept when it has answered, and the search goes on where it was given up.
+        if let Some(channel) = self.current.take() {
             match channel.call(&build).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.current.replace(Some(channel));
+                    return Ok(answer);
+                }
                 Err(e) => tracing::debug!(error = %e, "trying another broker"),
             }
         }
-        self.current.replace(None);
         let known: BTreeSet<Address> = self.with(|c| c.addresses.values().cloned().collect());
         let others = known.into_iter().filter(|a| !self.bootstrap.contains(a));
+        let mut addresses: Vec<Address> = self.bootstrap.iter().cloned().chain(others).collect();
+        let first = self.tried.get() % addresses.len().max(1);
+        addresses.rotate_left(first);
         let mut failures = Vec::new();
-        for address in self.bootstrap.iter().cloned().chain(others) {
+        for address in addresses {
+            self.tried.set(self.tried.get().wrapping_add(1));
             let channel = Rc::new(Channel::new(address, Rc::clone(&self.settings)));
             match channel.call(&build).await {
                 Ok(answer) => {
@@ -171,6 +181,11 @@ impl Metadata {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -186,5 +201,54 @@ mod tests {
         assert_eq!(cluster.leader("t", 0).map(|a| a.port), Some(1));
         assert_eq!(cluster.leader("t", 1), None);
         assert_eq!(cluster.leader("t", 2), None);
+    }
+
+    /// A broker that takes connections and answers the request for versions; then it hangs, or answers FindCoordinator with this
+    /// code.
+    async fn broker(code: Option<u8>) -> Address {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    // FindCoordinator in version 1 only.
+                    let mut answer = vec![0, 0, 0, 0, 0, 1, 0, 10, 0, 1, 0, 1];
+                    while let Ok(size) = stream.read_i32().await {
+                        let mut request = vec![0; usize::try_from(size).unwrap()];
+                        stream.read_exact(&mut request).await.unwrap();
+                        stream.write_all(&[0, 0, 0, 4 + u8::try_from(answer.len()).unwrap()]).await.unwrap();
+                        stream.write_all(&request[4..8]).await.unwrap();
+                        stream.write_all(&answer).await.unwrap();
+                        // No throttling, the code, no message, no coordinator.
+                        let Some(code) = code else { break };
+                        answer = vec![0, 0, 0, 0, 0, code, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0];
+                    }
+                    // Open until the client hangs up.
+                    let _ = stream.read_to_end(&mut Vec::new()).await;
+                });
+            }
+        });
+        Address { host: "127.0.0.1".into(), port }
+    }
+
+    #[tokio::test]
+    async fn a_broker_that_hangs_is_passed_over_though_nobody_waits_for_its_time_out() {
+        let (hangs, answers) = (broker(None).await, broker(Some(15)).await);
+        let properties = [
+            ("bootstrap.servers", format!("{hangs},{answers}")),
+            ("group.id", "g".into()),
+            ("assignor.api.max.versions", "ApiVersions:0".into()),
+        ];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value)).into();
+        let config = ConsumerConfig::from_properties(properties).unwrap();
+        let metadata = Metadata::new(&config, Settings::new(&config));
+        let ask = async || {
+            let answer = metadata.ask(|version| crate::consumer::coordinator::find_request("g", version));
+            tokio::time::timeout(Duration::from_secs(2), answer).await
+        };
+        assert!(ask().await.is_err(), "the first one hangs");
+        for _ in 0..2 {
+            assert_eq!(ask().await.expect("the other one is asked").unwrap().error_code, 15);
+        }
     }
 }

@@ -232,7 +232,10 @@ fn in_words(answer: &Answer<'_>, decision: &Decision) -> String {
     let mut text = String::new();
     let width = answer.assignments.keys().map(|id| id.chars().count()).max().unwrap_or_default();
     for (member, topics) in &answer.assignments {
-        let topics: Vec<String> = topics.iter().map(|(topic, p)| format!("{topic}: {}", ranges(p))).collect();
+        let part =
+            |(topic, partitions): (&String, &Vec<u32>)| format!("{}: {}", shown(topic), ranges(partitions));
+        let topics: Vec<String> = topics.iter().map(part).collect();
+        let member = shown(member);
         let topics = if topics.is_empty() { "-".to_owned() } else { topics.join("   ") };
         // Writing to a string can't fail, here and below.
         let _ = writeln!(text, "{member:<width$}  {topics}");
@@ -247,12 +250,17 @@ fn in_words(answer: &Answer<'_>, decision: &Decision) -> String {
     }
     text.push('\n');
     if let Some(cause) = &decision.cause {
-        let _ = writeln!(text, "cause: {cause} ({})", cause.code());
+        let _ = writeln!(text, "cause: {} ({})", shown(&cause.to_string()), cause.code());
         if let Some(advice) = cause.advice() {
             let _ = writeln!(text, "advice: {advice}");
         }
     }
     text
+}
+
+/// A group that others wrote down must not steer the terminal.
+fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Ascending numbers, neighbours drawn together: `0-3, 7`.

@@ -33,8 +33,12 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut partial = file.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    std::fs::write(&partial, bytes)?;
-    std::fs::rename(&partial, file)
+    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, file));
+    if written.is_err() {
+        // What went wrong is told; that this half of it may stay, too, is of no interest.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
 }
 
 /// The largest text that is read: room for 10,000 members and a million partitions.
@@ -57,4 +61,20 @@ pub(crate) fn read_text(path: &Path) -> anyhow::Result<Vec<u8>> {
         anyhow::bail!("{} has more than {MAX_TEXT} bytes", path.display());
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_be_written_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = folder.path().join("taken");
+        std::fs::create_dir(&taken).unwrap();
+        write_whole(&taken, b"x").unwrap_err();
+        let left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["taken"]);
+    }
 }

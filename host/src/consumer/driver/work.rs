@@ -25,28 +25,29 @@ use crate::group::{Group, MemberSubscription};
 use crate::plan::withhold;
 use crate::wire;
 
+/// What a leader asks a strategy, by the strategy's place in the list and its name.
+pub(super) struct Question {
+    pub(super) strategy: usize,
+    pub(super) name: String,
+    pub(super) cx: Context,
+    pub(super) members: Vec<MemberSubscription>,
+    /// Whether its user data goes out to the members.
+    pub(super) user_data: bool,
+}
+
 /// The leader's part: partition counts, the strategy's plan, everybody's assignment as bytes.
-pub(super) async fn plan(
-    common: Rc<Common>,
-    round: u64,
-    strategy: usize,
-    name: String,
-    cx: Context,
-    members: Vec<MemberSubscription>,
-) -> Event {
+pub(super) async fn plan(common: Rc<Common>, round: u64, question: Question) -> Event {
     let mut troubles = Vec::new();
-    let planned = make_plan(&common, strategy, &name, cx, members, &mut troubles).await;
+    let planned = make_plan(&common, question, &mut troubles).await;
     Event::Planned { round, planned, troubles }
 }
 
 async fn make_plan(
     common: &Common,
-    strategy: usize,
-    name: &str,
-    cx: Context,
-    members: Vec<MemberSubscription>,
+    question: Question,
     troubles: &mut Vec<String>,
 ) -> Result<Planned, String> {
+    let Question { strategy, name, cx, members, user_data: with_user_data } = question;
     let config = &common.config;
     // Members that have not synced within the rebalance time-out are removed, and the leader with them.
     let limit = config.session_timeout.min(config.max_poll_interval) / 2;
@@ -76,7 +77,8 @@ async fn make_plan(
     };
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
         let partitions = group.by_name(&assignment.partitions);
-        let bytes = wire::assignment::encode(&partitions, assignment.user_data.as_deref());
+        let user_data = assignment.user_data.as_deref().filter(|_| with_user_data);
+        let bytes = wire::assignment::encode(&partitions, user_data);
         bytes.map(|b| (member.id.clone(), Bytes::from(b))).map_err(|e| e.to_string())
     };
     let blobs = group.members().iter().zip(&plan.assignments).map(blob).collect::<Result<Vec<_>, _>>()?;

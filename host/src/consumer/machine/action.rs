@@ -56,8 +56,14 @@ pub(in crate::consumer) enum Action {
     Prepare { round: u64, topics: Vec<String>, commit: Option<Identity>, identity: Identity },
     /// Send JoinGroup; answer with [`Machine::joined`].
     Join { id: RequestId, member_id: String, reason: String, protocols: Vec<(String, Bytes)> },
-    /// Run the strategy of this name; answer with [`Machine::planned`].
-    Assign { round: u64, strategy: usize, identity: Identity, members: Vec<MemberSubscription> },
+    /// Run the strategy of this name; answer with [`Machine::planned`]. Without `user_data`, assignments go without.
+    Assign {
+        round: u64,
+        strategy: usize,
+        identity: Identity,
+        members: Vec<MemberSubscription>,
+        user_data: bool,
+    },
     /// End the running call of a strategy: its result does not matter any more.
     CancelAssign,
     /// Send SyncGroup; answer with [`Machine::synced`].

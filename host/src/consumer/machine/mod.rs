@@ -97,6 +97,8 @@ pub(super) struct Machine {
     /// No JoinGroup before then.
     join_after: Moment,
     failures: u32,
+    /// SyncGroups in a row that the broker refused without a reason: see [`Self::lighten`].
+    syncs_refused: u32,
     beat: Option<Beat>,
     beat_due: Moment,
     /// Until when records may be handed out, and until when the coordinator is known to keep this member: the latter goes on
@@ -130,6 +132,7 @@ impl Machine {
             watched: BTreeMap::new(),
             join_after: now,
             failures: 0,
+            syncs_refused: 0,
             beat: None,
             beat_due: now,
             lease: now,

@@ -144,7 +144,8 @@ impl Machine {
         let members = join.members.into_iter().map(|m| self.decode_member(m)).collect();
         let round = self.id();
         self.state = State::Assigning { round };
-        self.actions.push_back(Action::Assign { round, strategy, identity: self.identity.clone(), members });
+        let (identity, user_data) = (self.identity.clone(), self.syncs_refused == 0);
+        self.actions.push_back(Action::Assign { round, strategy, identity, members, user_data });
     }
 
     /// A blob that can't be decoded is a member without topics: it gets nothing, and the others go on.
@@ -191,6 +192,7 @@ impl Machine {
                         }
                         E::CoordinatorLoadInProgress => self.back_off(now),
                         E::CoordinatorNotAvailable | E::NotCoordinator => self.forget_coordinator(now),
+                        E::UnknownServerError => self.lighten(now),
                         error => self.refused(now, "SyncGroup", error),
                     }
                 }
@@ -198,6 +200,34 @@ impl Machine {
             Err(e) => self.coordinator_lost(now, "SyncGroup", &e),
         }
         self.drive(now);
+    }
+
+    /// A group whose subscriptions and assignments do not fit into one record of `__consumer_offsets` (`message.max.bytes`, 1 MiB by
+    /// default) is refused with an unknown error (Kafka: `GroupCoordinatorService`). Strategies' user data must not keep it from
+    /// its partitions: that of assignments goes first, then that of subscriptions. The next rebalance tries with it again.
+    fn lighten(&mut self, now: Moment) {
+        self.syncs_refused = self.syncs_refused.saturating_add(1);
+        // JoinGroup and heartbeats succeed meanwhile; the pauses grow all the same.
+        self.failures = self.failures.max(self.syncs_refused - 1);
+        self.back_off(now);
+        let whose = if self.syncs_refused == 1 { "assignments" } else { "assignments and subscriptions" };
+        self.trouble(format!(
+            "SyncGroup was refused ({:?}), as brokers do when a group's data is larger than message.max.bytes; trying again without user data in {whose}",
+            E::UnknownServerError
+        ));
+        if self.syncs_refused == 1 {
+            return;
+        }
+        for (_, blob) in &mut self.protocols {
+            // They are ours: what we wrote can be read and written again.
+            let without = wire::subscription::decode(blob).and_then(|subscription| {
+                let subscription = Subscription { user_data: None, ..subscription };
+                wire::subscription::encode(&subscription, wire::HIGHEST_VERSION)
+            });
+            if let Ok(without) = without {
+                *blob = without.into();
+            }
+        }
     }
 
     fn sync_accepted(&mut self, now: Moment, sent: Moment, assignment: &[u8]) {
@@ -224,6 +254,7 @@ impl Machine {
             return self.prepare(cause, None);
         }
         self.failures = 0;
+        self.syncs_refused = 0;
         self.state = State::Stable { since: now };
         if self.stale {
             self.rejoin = Some("the subscription changed".into());

@@ -793,3 +793,43 @@ fn time_outs_never_lie_in_the_past_after_they_were_handled() {
         m.actions();
     }
 }
+
+#[test]
+fn a_group_that_is_too_large_for_the_broker_goes_on_without_user_data_and_pauses_grow() {
+    const UNKNOWN_SERVER_ERROR: i16 = -1;
+    let mut m = Member::new(&["s"]);
+    m.machine.subscribe(m.now, vec!["t".into()]);
+    let actions = m.poll();
+    let mut sent = m.coordinator(&actions);
+    let round = find(&actions, |a| if let Action::Prepare { round, .. } = a { Some(*round) } else { None });
+    let interest = Interest { topics: vec!["t".into()], user_data: Some(vec![1; 9]) };
+    m.machine.prepared(m.now, round, vec![interest]);
+    sent.extend(m.actions());
+
+    // Of each round: whether assignments and the subscription had user data, and the pause after it.
+    let mut rounds = Vec::new();
+    for _ in 0..5 {
+        let (_, protocols) = find(&sent, join_request);
+        let subscription = wire::subscription::decode(&protocols[0].1).unwrap();
+        assert_eq!(subscription.topics, ["t"]);
+        let actions = m.joined(find(&sent, join_id), leader(5, vec![member("m")]));
+        let in_assignments = find(&actions, |a| match a {
+            Action::Assign { user_data, .. } => Some(*user_data),
+            _ => None,
+        });
+        m.heartbeat(&actions, 0);
+        let planned = Planned { blobs: vec![], counts: BTreeMap::new() };
+        m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
+        let id = find(&m.actions(), sync_id);
+        let actions = m.synced(id, UNKNOWN_SERVER_ERROR, &[]);
+        assert!(find(&actions, trouble).contains("message.max.bytes"));
+        let pause = m.machine.next_timeout().unwrap().since(m.now);
+        rounds.push((in_assignments, subscription.user_data.is_some(), pause));
+        sent = m.pass(pause);
+    }
+    let with: Vec<_> = rounds.iter().map(|(a, s, _)| (*a, *s)).collect();
+    assert_eq!(with, [(true, true), (false, true), (false, false), (false, false), (false, false)]);
+    for ((.., pause), expected) in rounds.iter().zip([100, 200, 400, 800, 1000]) {
+        assert!(*pause >= ms(expected * 8 / 10) && *pause <= ms(expected * 12 / 10), "{rounds:?}");
+    }
+}
