@@ -70,7 +70,8 @@ pub trait Assignor: Send {
     /// If the strategy fails or declines.
     fn assign(&mut self, cx: &Context, group: &Group) -> Result<Plan, CallError>;
 
-    /// Tells what this member owns now. May be told again.
+    /// Tells what this member owns now. May be told again, to an instance that is made anew; not after
+    /// [`on_lost`](Self::on_lost).
     ///
     /// # Errors
     /// If the strategy fails; the assignment stands all the same.
@@ -84,6 +85,9 @@ pub trait Assignor: Send {
         let _ = (cx, partitions, user_data, generation);
         Ok(())
     }
+
+    /// This member has lost its partitions: what it was told it owns, it owns no more (Kafka: `onPartitionsLost`).
+    fn on_lost(&mut self) {}
 }
 
 /// For whom and when a call is made.
@@ -218,9 +222,9 @@ pub trait Services: Send + Sync {
         let _ = (topic, deadline);
         Err(Unavailable("this consumer does not fetch offsets for strategies".into()))
     }
-    /// Asks for a rebalance after a time. Must return at once.
-    fn request_rebalance(&self, after: Duration) {
-        let _ = after;
+    /// Asks for a rebalance after a time, and says why. Only the leader's request starts one. Must return at once.
+    fn request_rebalance(&self, after: Duration, cause: &str) {
+        let _ = (after, cause);
     }
 }
 

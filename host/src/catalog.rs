@@ -88,8 +88,10 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let limits = limits(properties)?;
         check_times(properties, &limits)?;
+        let list = properties.get(STRATEGY_LIST).map_or(builtin::RANGE, String::as_str);
         let loader = Loader {
             properties,
+            list,
             policy: policy(properties)?,
             runtime: Runtime::new(RuntimeOptions {
                 limits,
@@ -98,11 +100,10 @@ impl Catalog {
             .map_err(|cause| CatalogError::Load { path: "assignor.cache.dir".into(), cause })?,
             observer,
         };
-        let list = properties.get(STRATEGY_LIST).map_or(builtin::RANGE, String::as_str);
         let invalid =
             |reason: String| CatalogError::Invalid { key: STRATEGY_LIST.into(), value: list.into(), reason };
         let mut strategies: Vec<Strategy> = Vec::new();
-        for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        for entry in entries(list) {
             let strategy = loader.entry(entry, &invalid)?;
             if strategies.iter().any(|other| other.name() == strategy.name()) {
                 return Err(invalid(LoadError::DuplicateName(strategy.name().into()).to_string()));
@@ -132,8 +133,14 @@ impl Catalog {
     }
 }
 
+fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
 struct Loader<'a> {
     properties: &'a BTreeMap<String, String>,
+    /// The strategy list.
+    list: &'a str,
     policy: FallbackPolicy,
     runtime: Runtime,
     observer: &'a Observer,
@@ -203,10 +210,17 @@ impl Loader<'_> {
     /// The strategy's own keys, without their prefix: all that it sees.
     fn config(&self, name: &str) -> BTreeMap<String, String> {
         let prefix = format!("{STRATEGY_PREFIX}{name}.");
+        // Names may hold dots: keys of a strategy "a.b" are not those of a strategy "a".
+        let others: Vec<&str> = entries(self.list)
+            .filter_map(|entry| entry.split_once('=')?.0.strip_prefix(name)?.strip_prefix('.'))
+            .collect();
+        let another = |key: &str| {
+            others.iter().any(|other| key.strip_prefix(other).is_some_and(|rest| rest.starts_with('.')))
+        };
         self.properties
             .iter()
             .filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?, value)))
-            .filter(|(key, _)| *key != PROTOCOLS)
+            .filter(|(key, _)| *key != PROTOCOLS && !another(key))
             .map(|(key, value)| (key.to_owned(), value.clone()))
             .collect()
     }
@@ -350,6 +364,23 @@ mod tests {
         let catalog = catalog(&[list, ("assignor.strategy.mine.protocols", "eager")]).unwrap();
         assert_eq!(catalog.get("mine").unwrap().name(), "mine");
         assert!(refused(&[(STRATEGY_LIST, "/nonexistent/mine.wasm")]).contains("unreadable"));
+    }
+
+    #[test]
+    fn keys_belong_to_the_longest_name_that_they_begin_with() {
+        let properties = [("a.weight", "1"), ("a.b.weight", "2"), ("a.bc", "3"), ("ab.weight", "4")]
+            .map(|(key, value)| (format!("{STRATEGY_PREFIX}{key}"), value.to_owned()))
+            .into();
+        let loader = Loader {
+            properties: &properties,
+            list: "a=a.wasm, a.b=b.wasm",
+            policy: FallbackPolicy::default(),
+            runtime: Runtime::new(RuntimeOptions::default()).unwrap(),
+            observer: &(Arc::new(|_: &_| {}) as Observer),
+        };
+        let config = |name: &str| loader.config(name).into_iter().collect::<Vec<_>>();
+        assert_eq!(config("a"), [("bc".into(), "3".into()), ("weight".into(), "1".into())]);
+        assert_eq!(config("a.b"), [("weight".into(), "2".into())]);
     }
 
     #[test]

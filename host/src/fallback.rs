@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use self::breaker::Breaker;
 use self::last_plan::LastPlan;
-use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::assignor::{Assignor, Context, Interest, NoServices, Protocol, Services};
 use crate::builtin::Builtin;
 use crate::cause::{CallError, Cause, LoadError};
 use crate::group::{Group, TopicPartitions};
@@ -187,6 +187,8 @@ struct State {
     /// Fallbacks in a row.
     fallbacks: u32,
     last: LastPlan,
+    /// The consumer that asked last: it is asked for a rebalance when the strategy is replaced.
+    consumer: Arc<dyn Services>,
 }
 
 /// What was configured.
@@ -243,7 +245,13 @@ impl Strategy {
         observer: Observer,
     ) -> Self {
         let breaker = Breaker::new(policy.bench_after, policy.bench_pause, policy.bench_pause_max);
-        let state = Mutex::new(State { source, breaker, fallbacks: 0, last: LastPlan::default() });
+        let state = Mutex::new(State {
+            source,
+            breaker,
+            fallbacks: 0,
+            last: LastPlan::default(),
+            consumer: Arc::new(NoServices),
+        });
         Self(Arc::new(Inner { name, protocols, policy, observer, state }))
     }
 
@@ -269,6 +277,7 @@ impl Strategy {
         let started = Instant::now();
         let mut events = Vec::new();
         let mut state = self.lock();
+        state.consumer = Arc::clone(&cx.services);
         let (mut plan, mut outcome, mut decided_by, mut cause) = match state.attempt(cx, group) {
             Ok((plan, outcome)) => {
                 state.breaker.succeeded();
@@ -360,7 +369,8 @@ impl Strategy {
     }
 
     /// Puts other bytes in the place of a running plugin. They are verified, compiled and probed first, while the old ones
-    /// go on; name and protocols must be the same. The new instance is told the last assignment.
+    /// go on; name and protocols must be the same. The new instance is told the last assignment, and the consumer that uses
+    /// the strategy is asked for a rebalance, which the leader starts.
     ///
     /// # Errors
     /// If the new bytes can't be used. The old ones then go on.
@@ -398,6 +408,9 @@ impl Strategy {
         state.source = Source::Plugin(Box::new(new));
         state.breaker.reset();
         state.fallbacks = 0;
+        let consumer = Arc::clone(&state.consumer);
+        drop(state);
+        consumer.request_rebalance(Duration::ZERO, &format!("the strategy {} was replaced", self.0.name));
         Ok(component.digest().to_owned())
     }
 
@@ -457,6 +470,7 @@ impl Assignor for Strategy {
         generation: i32,
     ) -> Result<(), CallError> {
         let mut state = self.lock();
+        state.consumer = Arc::clone(&cx.services);
         state.last.see(&cx.member_id, partitions);
         let answer = match &mut state.source {
             Source::Native(native) => native.on_assignment(cx, partitions, user_data, generation),
@@ -471,5 +485,13 @@ impl Assignor for Strategy {
             self.failed("on-assignment", cause);
         }
         Ok(())
+    }
+
+    fn on_lost(&mut self) {
+        match &mut self.lock().source {
+            Source::Native(native) => native.on_lost(),
+            Source::Plugin(plugin) => plugin.on_lost(),
+            Source::Degraded { estate, .. } => estate.forget(),
+        }
     }
 }

@@ -172,7 +172,10 @@ impl Metadata {
                 Some(ResponseError::UnknownTopicOrPartition | ResponseError::LeaderNotAvailable) => {
                     cluster.topics.remove(&name);
                 }
-                Some(error) => problems.push(TopicProblem { topic: name, error }),
+                Some(error) => {
+                    cluster.topics.remove(&name);
+                    problems.push(TopicProblem { topic: name, error });
+                }
             }
         }
         Ok(problems)

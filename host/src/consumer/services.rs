@@ -36,9 +36,9 @@ impl Services for ConsumerServices {
         self.partitions(topic, |p| p.replicas.clone())
     }
 
-    fn request_rebalance(&self, after: Duration) {
+    fn request_rebalance(&self, after: Duration, cause: &str) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.request_rebalance(after, "a strategy asked for a rebalance".into());
+            shared.request_rebalance(after, cause.to_owned());
         }
     }
 }

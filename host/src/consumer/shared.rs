@@ -403,8 +403,13 @@ impl Shared {
         self.changed.notify_all();
     }
 
+    /// What the next `poll` returns. One that no later call can mend is not covered up by one that it can.
     pub(super) fn report(&self, error: ConsumerError) {
-        self.lock().error = Some(error);
+        let mut state = self.lock();
+        if state.error.as_ref().is_none_or(ConsumerError::is_retriable) {
+            state.error = Some(error);
+        }
+        drop(state);
         self.changed.notify_all();
     }
 

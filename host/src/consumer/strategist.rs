@@ -147,6 +147,22 @@ impl Strategist {
         told.await.unwrap_or_else(Err)
     }
 
+    /// Tells all strategies that the partitions are lost. Not waited for; it comes before the next question.
+    pub(super) fn on_lost(&self) {
+        let call: Call = Box::new(|assignors| {
+            for assignor in assignors {
+                // One that panics has nothing to answer here.
+                let _ = guarded(|| {
+                    assignor.on_lost();
+                    Ok(())
+                });
+            }
+        });
+        if self.queue.try_send(call).is_err() {
+            tracing::warn!("strategies aren't told that the partitions are lost: an earlier call still runs");
+        }
+    }
+
     async fn ask<T: Send + 'static>(
         &self,
         limit: Duration,

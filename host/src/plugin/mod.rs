@@ -61,6 +61,11 @@ impl Estate {
         Self { config: Arc::new(config), told: None }
     }
 
+    /// What was told holds no more: the partitions were lost.
+    pub(crate) fn forget(&mut self) {
+        self.told = None;
+    }
+
     /// Keeps an assignment for the one to come.
     pub(crate) fn hear(&mut self, partitions: &[TopicPartitions], user_data: Option<&[u8]>, generation: i32) {
         self.told = Some(Told::of(partitions, user_data, generation));
@@ -333,6 +338,10 @@ impl Assignor for Plugin {
         });
         self.told = Some(Told::of(partitions, user_data, generation));
         outcome
+    }
+
+    fn on_lost(&mut self) {
+        self.told = None;
     }
 }
 

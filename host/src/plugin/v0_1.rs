@@ -321,6 +321,7 @@ fn run_built_in(
 
 impl imports::control::Host for State {
     fn request_rebalance(&mut self, after_ms: u64) -> wasmtime::Result<()> {
-        self.host_call(|s| s.cx.services.request_rebalance(Duration::from_millis(after_ms)))
+        let cause = format!("the strategy {} asks for a rebalance", self.name);
+        self.host_call(|s| s.cx.services.request_rebalance(Duration::from_millis(after_ms), &cause))
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Each member says in its configuration how much it can take, `assignor.strategy.weighted.weight`: a number greater than 0, at
 //! most [`MAX_WEIGHT`], 1 if it is not set. A member with weight 2 gets twice as many partitions as one with weight 1, of all
-//! topics together and of each topic as far as whole numbers allow. Everyone keeps what it owns where that fits.
+//! topics together and of each topic as far as whole numbers allow. Everyone keeps what it owns where that fits, if members
+//! tell what they own: under the cooperative protocol. Under the eager one the same group gets the same plan, and a member that
+//! joins or leaves may move partitions of all.
 //!
 //! With `clicks` (6 partitions) and `orders` (3 partitions), and three members that own nothing yet:
 //!

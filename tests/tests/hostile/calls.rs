@@ -202,7 +202,7 @@ fn a_panic_of_a_service_ends_in_the_fallback_and_not_in_the_process() {
 struct Begun(Mutex<Sender<()>>);
 
 impl Services for Begun {
-    fn request_rebalance(&self, _: Duration) {
+    fn request_rebalance(&self, _: Duration, _: &str) {
         self.0.lock().unwrap().send(()).unwrap();
     }
 }

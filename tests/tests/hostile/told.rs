@@ -1,7 +1,10 @@
 //! What an instance is told that takes another's place: the last assignment, again.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use assignor_host::{
-    Assignor, Context, FallbackPolicy, LoadError, Outcome, Protocol, Strategy, TopicPartitions,
+    Assignor, Context, FallbackPolicy, LoadError, Outcome, Protocol, Services, Strategy, TopicPartitions,
 };
 
 use super::support::{RUNTIME, config, group, load, nobody};
@@ -45,4 +48,40 @@ fn one_that_takes_the_place_of_a_file_that_could_not_be_loaded_is_told_it_too() 
     tell(&mut strategy, 9);
     strategy.replace(&component(fields!("remembers"))).unwrap();
     assert_eq!(heard(&mut strategy), (1, 9));
+}
+
+#[test]
+fn nothing_is_told_again_after_the_partitions_were_lost() {
+    let remembers = component(fields!("remembers"));
+    let plugin = load(&remembers, config(&[])).unwrap();
+    let mut strategy = Strategy::plugin(plugin, FallbackPolicy::default(), nobody());
+    tell(&mut strategy, 7);
+    strategy.on_lost();
+    strategy.replace(&remembers).unwrap();
+    assert_eq!(heard(&mut strategy), (0, 0));
+}
+
+/// Notes what a strategy asks of its consumer.
+#[derive(Default)]
+struct Asked(Mutex<Vec<String>>);
+
+impl Services for Asked {
+    fn request_rebalance(&self, after: Duration, cause: &str) {
+        assert_eq!(after, Duration::ZERO);
+        self.0.lock().unwrap().push(cause.to_owned());
+    }
+}
+
+#[test]
+fn a_replacement_asks_the_consumer_for_a_rebalance_and_a_refused_one_does_not() {
+    let remembers = component(fields!("remembers"));
+    let plugin = load(&remembers, config(&[])).unwrap();
+    let mut strategy = Strategy::plugin(plugin, FallbackPolicy::default(), nobody());
+    let asked = Arc::new(Asked::default());
+    let cx = Context { services: Arc::<Asked>::clone(&asked), ..Context::default() };
+    strategy.on_assignment(&cx, &[], None, 1).unwrap();
+    strategy.replace(b"no component").unwrap_err();
+    assert!(asked.0.lock().unwrap().is_empty());
+    strategy.replace(&remembers).unwrap();
+    assert_eq!(*asked.0.lock().unwrap(), ["the strategy hostile was replaced"]);
 }

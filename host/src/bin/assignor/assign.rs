@@ -10,10 +10,10 @@ use anyhow::{Context as _, anyhow};
 use assignor_host::described::{DescribedGroup, DescribedMember, DescribedServices};
 use assignor_host::{
     Assignor as _, Builtin, Component, Context, Decision, Fallback, FallbackPolicy, Group, LoadError,
-    MemberSubscription, Outcome, Plugin, Protocol, Runtime, RuntimeOptions, Strategy,
+    MemberSubscription, Outcome, Plugin, Protocol, Runtime, RuntimeOptions, Strategy, read_component,
 };
 
-use crate::files::{read_component, read_text};
+use crate::files::read_text;
 use crate::{bad_input, print};
 
 /// Lets a strategy decide a group that is written down, as the group's leader would: asked, checked, and with the fallback behind it.

@@ -5,28 +5,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use assignor_host::LoadError;
-
-/// Reads a component, no more of it than `limit` bytes.
-///
-/// # Errors
-/// If it can't be read, is no file, or is larger.
-pub(crate) fn read_component(path: &Path, limit: u64) -> Result<Vec<u8>, LoadError> {
-    let unreadable =
-        |e: io::Error| LoadError::Unreadable { path: path.display().to_string(), reason: e.to_string() };
-    // Before it is opened: opening a pipe waits for its writer.
-    let found = path.metadata().map_err(unreadable)?;
-    if !found.is_file() {
-        return Err(unreadable(io::Error::other("it is no file")));
-    }
-    if found.len() > limit {
-        return Err(LoadError::TooLarge { size: found.len(), limit });
-    }
-    // It may grow meanwhile: then it is cut off, and refused as that.
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(unreadable)?;
-    Ok(bytes)
-}
 
 /// Writes beside the file, then moves: a consumer that watches it must never see half of it.
 pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {

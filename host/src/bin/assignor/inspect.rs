@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use assignor_host::{Assignor as _, Limits, LoadError, Plugin, Protocol, Runtime, RuntimeOptions, digest};
+use assignor_host::{
+    Assignor as _, Limits, LoadError, Plugin, Protocol, Runtime, RuntimeOptions, digest, read_component,
+};
 
 use crate::anatomy::{Anatomy, Kind, printable};
-use crate::files::read_component;
 use crate::print;
 
 /// Tells what a file is: name, contract, imports, size, digest, origin, and whether this host would run it.

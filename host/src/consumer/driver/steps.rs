@@ -126,6 +126,7 @@ impl Driver {
 
     pub(super) fn lose(&mut self, cause: String) {
         self.stop_locating();
+        self.common.strategist.on_lost();
         if let Some(lost) = self.shared.lose(&cause) {
             self.tell(&GroupEvent::Lost { partitions: lost.partitions, cause });
         }

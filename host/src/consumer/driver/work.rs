@@ -5,7 +5,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use kafka_protocol::ResponseError as E;
@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::{CommitError, Common, Event};
 use crate::assignor::Context;
 use crate::builtin::{Builtin, KEEP};
+use crate::cause::{CallError, Cause};
 use crate::consumer::config::OffsetReset;
 use crate::consumer::connection::Channel;
 use crate::consumer::error::ConsumerError;
@@ -22,7 +23,7 @@ use crate::consumer::metadata::TopicProblem;
 use crate::consumer::offsets::{self, End, OffsetError, Offsets};
 use crate::consumer::shared::Assignment;
 use crate::group::{Group, MemberSubscription};
-use crate::plan::withhold;
+use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
 use crate::wire;
 
 /// What a leader asks a strategy, by the strategy's place in the list and its name.
@@ -51,6 +52,7 @@ async fn make_plan(
     let config = &common.config;
     // Members that have not synced within the rebalance time-out are removed, and the leader with them.
     let limit = config.session_timeout.min(config.max_poll_interval) / 2;
+    let deadline = Instant::now() + limit;
     let topics: BTreeSet<String> = members.iter().flat_map(|m| m.subscription.topics.clone()).collect();
     let problems = tokio::time::timeout(limit, refreshed(common, &topics))
         .await
@@ -65,16 +67,14 @@ async fn make_plan(
     }
     let existing = common.metadata.with(|cluster| cluster.counts(&topics));
     let group = Arc::new(Group::new(&existing, members).map_err(|e| e.to_string())?);
-    let plan = match common.strategist.assign(strategy, cx, Arc::clone(&group), limit).await {
-        Ok(plan) => plan,
-        Err(e) => {
-            // Strategies from a catalog fall back by themselves; this is for those that don't.
-            troubles.push(format!("strategy {name:?} has no plan ({e}): \"{KEEP}\" decides"));
-            let mut plan = Builtin::keep().plan(&group);
-            withhold(&group, &mut plan);
-            plan
-        }
-    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let plan = common.strategist.assign(strategy, cx, Arc::clone(&group), left).await;
+    let plan = sound(&group, plan).unwrap_or_else(|cause| {
+        troubles.push(format!("strategy {name:?} has no plan ({cause}): \"{KEEP}\" decides"));
+        let mut plan = Builtin::keep().plan(&group);
+        withhold(&group, &mut plan);
+        plan
+    });
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
         let partitions = group.by_name(&assignment.partitions);
         let user_data = assignment.user_data.as_deref().filter(|_| with_user_data);
@@ -85,6 +85,16 @@ async fn make_plan(
     // Topics that don't exist yet are watched as well.
     let counts = topics.into_iter().map(|t| (t.clone(), existing.get(&t).copied().unwrap_or(0))).collect();
     Ok(Planned { blobs, counts })
+}
+
+/// Strategies of a catalog check their plans and fall back by themselves; any other may do neither, and no unsound plan leaves the
+/// leader.
+fn sound(group: &Group, plan: Result<Plan, CallError>) -> Result<Plan, Cause> {
+    let mut plan = plan?;
+    check(group, &plan, Completeness::Partial)?;
+    withhold(group, &mut plan);
+    assert_safe(group, &plan)?;
+    Ok(plan)
 }
 
 async fn refreshed(common: &Common, topics: &BTreeSet<String>) -> Vec<TopicProblem> {
@@ -260,4 +270,23 @@ pub(super) fn seed(group: &str, member: &str, generation: i32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (group, member, generation).hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{group, member};
+
+    #[test]
+    fn no_unsound_plan_leaves_the_leader_whoever_made_it() {
+        let members = vec![member("a", &["t"], Some(1), &[0]), member("b", &["t"], Some(1), &[])];
+        let group = group(&[("t", 2)], members);
+        let everything_to_everyone = Plan::of(vec![vec![0, 1], vec![0, 1]]);
+        assert_eq!(sound(&group, Ok(everything_to_everyone)).unwrap_err().code(), "plan-duplicate");
+        let failed = Err(CallError::Declined("no".into()));
+        assert_eq!(sound(&group, failed).unwrap_err().code(), "declined");
+        // What "a" must give up first is held back.
+        let swapped = sound(&group, Ok(Plan::of(vec![vec![1], vec![0]]))).unwrap();
+        assert_eq!(swapped, Plan::of(vec![vec![1], vec![]]));
+    }
 }

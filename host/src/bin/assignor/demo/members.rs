@@ -97,14 +97,10 @@ impl Members {
         self.members.iter().map(|member| Arc::clone(&member.consumer)).collect()
     }
 
-    /// Puts other bytes in the strategy's place on every member, then has the leader ask for a rebalance.
+    /// Puts other bytes in the strategy's place on every member. The leader then starts a rebalance.
     pub(super) fn replace(&self, bytes: &[u8]) -> anyhow::Result<()> {
         for member in &self.members {
             member.strategy.replace(bytes)?;
-        }
-        // A follower's request does nothing.
-        for member in &self.members {
-            member.consumer.request_rebalance("the strategy was replaced");
         }
         Ok(())
     }

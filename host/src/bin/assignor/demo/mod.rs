@@ -14,13 +14,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use assignor_host::consumer::EmbeddedBroker;
-use assignor_host::{Assignor as _, Limits, Plugin, Runtime, RuntimeOptions};
+use assignor_host::{Assignor as _, Limits, Plugin, Runtime, RuntimeOptions, read_component};
 
 use self::broken::Fault;
 use self::flow::{Flow, Tally};
 use self::members::{Happening, Members};
 use self::view::View;
-use crate::files::read_component;
 use crate::{bad_input, print};
 
 /// Shows a strategy decide a live consumer group, and the group go on while broken strategies take its place.
