@@ -24,6 +24,7 @@ use std::time::Instant;
 
 use base64::Engine;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::Value;
 
 use crate::assignor::{Context, Node, Services, Unavailable};
 use crate::group::{Group, GroupError, MAX_PARTITIONS, MemberSubscription, Subscription, TopicPartitions};
@@ -163,6 +164,7 @@ impl DescribedGroup {
             DescribedError::new(place, e.inner().to_string())
         })?;
         deserializer.end().map_err(|e| DescribedError::new("after the document", e.to_string()))?;
+        only_objects(json)?;
         described.check()?;
         Ok(described)
     }
@@ -396,6 +398,26 @@ impl Services for DescribedServices {
 
     fn committed_offsets(&self, topic: &str, _: Instant) -> Result<Vec<i64>, Unavailable> {
         self.told(topic, "lag.committed", |t| t.lag.committed.as_ref())
+    }
+}
+
+/// serde takes an array for a struct, its fields in order. Here only an object is one.
+fn only_objects(json: &[u8]) -> Result<(), DescribedError> {
+    let unreadable = |e: serde_json::Error| DescribedError::new("the document", e.to_string());
+    let document: Value = serde_json::from_slice(json).map_err(unreadable)?;
+    let mut objects = vec![("the document".to_owned(), &document)];
+    objects.extend(document.get("context").map(|context| ("context".to_owned(), context)));
+    for list in ["nodes", "members"] {
+        let items = document.get(list).and_then(Value::as_array).into_iter().flatten();
+        objects.extend(items.enumerate().map(|(index, item)| (format!("{list}[{index}]"), item)));
+    }
+    for (name, topic) in document.get("topics").and_then(Value::as_object).into_iter().flatten() {
+        objects.push((format!("topics.{name}"), topic));
+        objects.extend(topic.get("lag").map(|lag| (format!("topics.{name}.lag"), lag)));
+    }
+    match objects.into_iter().find(|(_, value)| value.is_array()) {
+        Some((place, _)) => Err(DescribedError::new(place, "invalid type: sequence, expected an object")),
+        None => Ok(()),
     }
 }
 

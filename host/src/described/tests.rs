@@ -150,3 +150,20 @@ fn what_contradicts_itself_is_refused_at_its_place() {
         assert!(found.1.contains(reason), "{json}: {}", found.1);
     }
 }
+
+/// serde would take an array for a struct, its fields in order.
+#[test]
+fn an_array_is_no_object() {
+    for (json, place) in [
+        ("[]", "the document"),
+        (r#"{"context": ["g"]}"#, "context"),
+        (r#"{"nodes": [[1, "host"]]}"#, "nodes[0]"),
+        (r#"{"members": [{"id": "a", "topics": []}, ["b", null, []]]}"#, "members[1]"),
+        (r#"{"topics": {"t": [3]}}"#, "topics.t"),
+        (r#"{"topics": {"t": {"partitions": 1, "lag": [[0], [1], [0]]}}}"#, "topics.t.lag"),
+    ] {
+        let found = refusal(json);
+        assert_eq!(found.0, place, "{json}: {}", found.1);
+        assert!(found.1.contains("expected an object"), "{json}: {}", found.1);
+    }
+}

@@ -26,6 +26,11 @@ use crate::group::{Group, MemberSubscription};
 use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
 use crate::wire;
 
+/// So many topics that can't be used are told of in one rebalance.
+const TOLD_PROBLEMS: usize = 5;
+/// Kafka: `Topic.MAX_NAME_LENGTH`.
+const LONGEST_TOPIC: usize = 249;
+
 /// What a leader asks a strategy, by the strategy's place in the list and its name.
 pub(super) struct Question {
     pub(super) strategy: usize,
@@ -57,9 +62,13 @@ async fn make_plan(
     let problems = tokio::time::timeout(limit, refreshed(common, &topics))
         .await
         .map_err(|_| format!("no broker tells the topics' partitions within {limit:?}"))?;
-    for problem in problems {
+    for (told, problem) in problems.into_iter().enumerate() {
         let TopicProblem { topic, error } = problem;
-        troubles.push(format!("topic {topic:?} is not usable ({error:?}): nobody gets its partitions"));
+        // Names come from other members: as many as they like, of up to 32 KB each.
+        if told < TOLD_PROBLEMS {
+            let name: String = topic.chars().take(LONGEST_TOPIC).collect();
+            troubles.push(format!("topic {name:?} is not usable ({error:?}): nobody gets its partitions"));
+        }
         if error == E::TopicAuthorizationFailed {
             // The driver has ended if nobody receives.
             let _ = common.events.send(Event::Failed(ConsumerError::TopicAuthorization { topic }));
