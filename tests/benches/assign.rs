@@ -34,8 +34,17 @@ fn plugin(component: &Arc<Component>, config: &[(&str, &str)]) -> Plugin {
     Plugin::new(component, config).unwrap()
 }
 
-/// A group of full members of weights 1, 2 and 3 that own what `weighted` gave them.
-fn full_group(component: &Arc<Component>, members: usize, partitions: u32) -> Group {
+/// Why the group rebalances.
+#[derive(Clone, Copy, PartialEq)]
+enum Cause {
+    /// For nothing: the plan stays as it is.
+    Settled,
+    /// Every tenth member has just joined.
+    Joining,
+}
+
+/// A group of full members of weights 1, 2 and 3 that own what `weighted` gave them before the cause.
+fn full_group(component: &Arc<Component>, members: usize, partitions: u32, cause: Cause) -> Group {
     let counts: BTreeMap<String, u32> =
         (0..TOPICS).map(|topic| (format!("topic-{topic:03}"), partitions / TOPICS)).collect();
     let topics: Vec<String> = counts.keys().cloned().collect();
@@ -56,10 +65,18 @@ fn full_group(component: &Arc<Component>, members: usize, partitions: u32) -> Gr
             },
         })
         .collect();
-    let first = Group::new(&counts, subscriptions.clone()).unwrap();
-    let plan = plugin(component, &[]).assign(&Context::default(), &first).unwrap();
-    for (member, assignment) in subscriptions.iter_mut().zip(&plan.assignments) {
-        member.subscription.owned = first.by_name(&assignment.partitions);
+    let joins = |index: usize| cause == Cause::Joining && index % 10 == 9;
+    let before =
+        (0..).zip(&subscriptions).filter(|(index, _)| !joins(*index)).map(|(_, member)| member.clone());
+    let before = Group::new(&counts, before.collect()).unwrap();
+    let plan = plugin(component, &[]).assign(&Context::default(), &before).unwrap();
+    let mut owned = plan.assignments.iter().map(|assignment| before.by_name(&assignment.partitions));
+    for (index, member) in subscriptions.iter_mut().enumerate() {
+        if joins(index) {
+            member.subscription.generation = None;
+        } else {
+            member.subscription.owned = owned.next().unwrap();
+        }
     }
     Group::new(&counts, subscriptions).unwrap()
 }
@@ -84,11 +101,11 @@ fn assign(c: &mut Criterion) {
     let runtime = Runtime::new(RuntimeOptions::default()).unwrap();
     let weighted = component("weighted", &runtime);
     let cx = Context::default();
-    let mut bench = c.benchmark_group("assign");
-    for members in MEMBERS {
-        for partitions in PARTITIONS {
+    for (cause, name) in [(Cause::Settled, "settled"), (Cause::Joining, "a tenth joins")] {
+        let mut bench = c.benchmark_group(format!("assign, {name}"));
+        for (members, partitions) in MEMBERS.into_iter().flat_map(|m| PARTITIONS.map(|p| (m, p))) {
             let size = format!("{members} members x {partitions} partitions");
-            let group = full_group(&weighted, members, partitions);
+            let group = full_group(&weighted, members, partitions, cause);
             let strategy = Weighted;
             let native = native(&group);
             bench.bench_function(BenchmarkId::new("native", &size), |b| {
@@ -110,15 +127,15 @@ fn assign(c: &mut Criterion) {
                 );
             });
         }
+        bench.finish();
     }
-    bench.finish();
 }
 
 fn parts(c: &mut Criterion) {
     let runtime = Runtime::new(RuntimeOptions::default()).unwrap();
     let weighted = component("weighted", &runtime);
     let (members, partitions) = (1_000, 100_000);
-    let group = full_group(&weighted, members, partitions);
+    let group = full_group(&weighted, members, partitions, Cause::Settled);
     let cx = Context::default();
     let plan = plugin(&weighted, &[]).assign(&cx, &group).unwrap();
     let mut bench = c.benchmark_group("parts of a call at 1000 members x 100000 partitions");
