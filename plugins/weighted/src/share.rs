@@ -244,12 +244,17 @@ fn thin_out(kept: &mut Vec<u32>, quota: u32, member: usize, portions: &[Portion]
     let start = ((turn * runs.len() as u64) >> 32) as usize;
     let (before, behind) = runs.split_at_mut(start);
     // At first down to the share rounded, then down to the share rounded down, then anything.
-    for above in [0.5, -0.5, f64::NEG_INFINITY] {
-        for run in behind.iter_mut().chain(before.iter_mut()) {
-            while left > 0 && run.keeps > 0 && f64::from(run.keeps) - run.share > above {
-                run.keeps -= 1;
-                run.goes += 1;
-                left -= 1;
+    'done: for above in [0.5, -0.5, f64::NEG_INFINITY] {
+        for half in [&mut *behind, &mut *before] {
+            for run in half {
+                while run.keeps > 0 && f64::from(run.keeps) - run.share > above {
+                    if left == 0 {
+                        break 'done;
+                    }
+                    run.keeps -= 1;
+                    run.goes += 1;
+                    left -= 1;
+                }
             }
         }
     }
