@@ -1,5 +1,5 @@
 //! Write a Kafka partition assignment strategy in Rust, as a WebAssembly component that an
-//! [Assignor](https://github.com/assignor/assignor) host runs inside a consumer.
+//! Assignor host runs inside a consumer.
 //!
 //! A strategy decides which member of a consumer group reads which partition. It implements [`Strategy`], Kafka's
 //! `ConsumerPartitionAssignor`, or [`SimpleStrategy`], and is exported by [`export!`]. It has no files, no network, no clock and
