@@ -55,12 +55,13 @@ fn leaves_nothing(what: &str, warm_up: u32, times: u32, mut cycle: impl FnMut())
     println!("{what}: {before:?} -> {after:?} after {} cycles", warm_up * times);
     assert!(after.threads <= before.threads, "{what}: {before:?} -> {after:?}");
     assert!(after.files <= before.files, "{what}: {before:?} -> {after:?}");
-    // Less than one mapping in ten cycles, and less than a KiB and a half in each: the allocator's own ups and downs.
+    // glibc gives threads up to eight arenas a core, each of one or two mappings, and makes them when threads happen to meet:
+    // that many may come late. What leaks comes with every cycle.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let arenas = 2 * 8 * cores;
+    assert!(after.mappings <= before.mappings + arenas, "{what}: {before:?} -> {after:?}");
+    // Less than a KiB and a half in each: the allocator's own ups and downs.
     let cycles = u64::from(warm_up * times);
-    assert!(
-        after.mappings <= before.mappings + warm_up as usize * times as usize / 10,
-        "{what}: {before:?} -> {after:?}"
-    );
     assert!(
         after.resident_kib <= before.resident_kib + 4096 + cycles * 3 / 2,
         "{what}: {before:?} -> {after:?}"
@@ -96,7 +97,7 @@ fn cycles_leave_nothing_behind() {
     let grows = wat::component(wat::fields!("memory-grows"));
     let malformed = &good[..good.len() - 100];
 
-    leaves_nothing("runtimes", 5, 5, || {
+    leaves_nothing("runtimes", 30, 10, || {
         let runtime = Runtime::new(RuntimeOptions { limits: limits(), cache: None }).unwrap();
         let plugin = Plugin::new(&runtime.compile(&good).unwrap(), BTreeMap::new()).unwrap();
         assert_eq!(decide(plugin), Outcome::Plugin);
