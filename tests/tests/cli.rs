@@ -3,6 +3,7 @@
 //! Needs the command and the plugins built, as `cargo xtask test` does before: `cargo xtask plugins` does it alone.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests panic as tests do")]
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -335,6 +336,10 @@ fn the_demo_loses_nothing_and_lists_every_induced_failure() {
     let told = stderr(&output);
     assert!(told.matches("decided by weighted").count() >= 2, "{told}");
     assert!(told.contains("decided by keep (fallback)"), "{told}");
+    // Half of the partitions, whatever decides: a hiccup moves nothing, and the good one returns on all members.
+    let heaviest = told.lines().filter_map(|line| line.split_once("weight 3, partitions "));
+    let shares: BTreeSet<&str> = heaviest.filter_map(|(_, rest)| Some(rest.rsplit_once(", ")?.0)).collect();
+    assert_eq!(shares.len(), 1, "{told}");
 }
 
 #[test]

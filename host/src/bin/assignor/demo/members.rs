@@ -97,9 +97,12 @@ impl Members {
         self.members.iter().map(|member| Arc::clone(&member.consumer)).collect()
     }
 
-    /// Puts other bytes in the strategy's place on every member. The leader then starts a rebalance.
+    /// Puts other bytes in the strategy's place on every member, the leader last: it then starts a rebalance, and the others
+    /// are to join it with what the new strategy tells.
     pub(super) fn replace(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        for member in &self.members {
+        let leads = |member: &&Member| member.consumer.group_metadata().is_leader;
+        let (leaders, followers): (Vec<&Member>, Vec<&Member>) = self.members.iter().partition(leads);
+        for member in followers.into_iter().chain(leaders) {
             member.strategy.replace(bytes)?;
         }
         Ok(())
