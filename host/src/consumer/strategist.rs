@@ -16,6 +16,7 @@ use crate::assignor::{Assignor, Context, Interest, Protocol};
 use crate::cause::CallError;
 use crate::group::{Group, TopicPartitions};
 use crate::plan::Plan;
+use crate::plugin::panicked;
 
 /// Room for a plugin's own stack (512 KiB of wasm by default) and the host's frames around it, and to spare for native ones.
 const STACK: usize = 8 * 1024 * 1024;
@@ -186,11 +187,8 @@ impl Strategist {
 
 /// A strategy that panics fails; it does not take the thread with it.
 fn guarded<T>(call: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(CallError::Host(format!("the strategy panicked: {text}")))
-    })
+    catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|panic| Err(CallError::Host(format!("the strategy {}", panicked(panic.as_ref())))))
 }
 
 #[cfg(test)]

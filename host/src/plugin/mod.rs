@@ -21,6 +21,8 @@ use std::time::Duration;
 use wasmtime::Store;
 
 use self::stack::on_own_stack;
+#[cfg(feature = "consumer")]
+pub(crate) use self::stack::panicked;
 use self::store::State;
 use self::v0_1::Instance;
 use crate::assignor::{Assignor, Context, Interest, Protocol};

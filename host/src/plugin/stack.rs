@@ -20,11 +20,12 @@ pub(super) fn on_own_stack<T: Send>(
             .spawn_scoped(scope, move || tracing::dispatcher::with_default(&log, call))
             .map_err(|e| format!("no thread for the call: {e}"))?
             .join()
-            .map_err(|panic| message(panic.as_ref()))
+            .map_err(|panic| panicked(panic.as_ref()))
     })
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+/// What a caught panic says, as "panicked: …".
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("panicked: {}", text.unwrap_or_else(|| "without a message".into()))
