@@ -4,8 +4,14 @@
 //! through: topic `t` holds the numbers `t.first .. t.first + t.partitions`. Assignors, plans and checks work on numbers;
 //! names come back at the edges ([`Group::by_name`]).
 
+mod racks;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+
+pub use racks::Racks;
 
 /// The most partitions that a group may have in all: a bound on what hostile metadata or a mistyped file can make us
 /// allocate, and several times what the largest Kafka clusters hold.
@@ -101,6 +107,17 @@ impl Member {
 pub struct Group {
     topics: Arc<[Topic]>,
     members: Vec<Member>,
+    same_subscription: bool,
+    racks: Option<Arc<Racks>>,
+}
+
+/// What a group's members share: its topics, and the racks of their partitions.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Ordered by name.
+    pub(crate) topics: Arc<[Topic]>,
+    /// If known and of any use.
+    pub(crate) racks: Option<Arc<Racks>>,
 }
 
 /// Why members and topics make no group.
@@ -129,8 +146,24 @@ impl Group {
             return Err(GroupError::DuplicateMember(a.member_id.clone()));
         }
 
-        let wanted: BTreeSet<&str> =
-            subscriptions.iter().flat_map(|m| m.subscription.topics.iter().map(String::as_str)).collect();
+        // Members of one group mostly ask for the same topics, in the same order: look a list up once.
+        let mut wanted: BTreeSet<&str> = BTreeSet::new();
+        let mut same_subscription = true;
+        let mut of_first: Option<BTreeSet<&str>> = None;
+        let mut before: &[String] = &[];
+        for member in &subscriptions {
+            let topics = member.subscription.topics.as_slice();
+            if of_first.is_some() && topics == before {
+                continue;
+            }
+            before = topics;
+            let set: BTreeSet<&str> = topics.iter().map(String::as_str).collect();
+            wanted.extend(&set);
+            match &of_first {
+                Some(first) => same_subscription &= *first == set,
+                None => of_first = Some(set),
+            }
+        }
         let mut topics = Vec::new();
         let mut first: u32 = 0;
         for name in wanted {
@@ -142,11 +175,36 @@ impl Group {
                 .ok_or(GroupError::TooManyPartitions)?;
         }
 
-        let index: HashMap<String, u32> = (0..).zip(&topics).map(|(i, t)| (t.name.clone(), i)).collect();
-        let members = subscriptions.into_iter().map(|m| member(m, &index, &topics)).collect();
-        let mut group = Self { topics: topics.into(), members };
+        let mut numbering = Numbering::of(&topics);
+        let members = subscriptions.into_iter().map(|m| numbering.member(m)).collect();
+        let mut group = Self { topics: topics.into(), members, same_subscription, racks: None };
         group.resolve_claims();
         Ok(group)
+    }
+
+    /// The same group, with the racks that its partitions' replicas are in: of the racks by broker id (Kafka: `Node.rack`) and
+    /// the ids of the brokers that hold each partition of a topic, by its name (Kafka: `PartitionInfo.replicas`). Kept only if
+    /// some member has a rack: nobody asks otherwise.
+    #[must_use]
+    pub fn with_racks<'a>(
+        mut self,
+        broker_racks: &BTreeMap<i32, String>,
+        replicas: impl Fn(&str) -> Option<&'a [Vec<i32>]>,
+    ) -> Self {
+        let used = !broker_racks.is_empty() && self.members.iter().any(|m| m.rack.is_some());
+        self.racks = used.then(|| Arc::new(Racks::new(&self.topics, broker_racks, replicas)));
+        self
+    }
+
+    /// The racks of the partitions' replicas, if known and of any use.
+    pub fn racks(&self) -> Option<&Racks> {
+        self.racks.as_deref()
+    }
+
+    /// Whether all members ask for the same topics, ones that don't exist included: where Kafka's sticky assignors take their
+    /// uniform path (`AbstractStickyAssignor.allSubscriptionsEqual`).
+    pub fn same_subscription(&self) -> bool {
+        self.same_subscription
     }
 
     /// The topics, ordered by name.
@@ -154,14 +212,32 @@ impl Group {
         &self.topics
     }
 
-    /// The topics, to hold on to.
-    pub(crate) fn shared_topics(&self) -> Arc<[Topic]> {
-        Arc::clone(&self.topics)
+    /// The topics and racks, to hold on to.
+    pub(crate) fn layout(&self) -> Layout {
+        Layout { topics: Arc::clone(&self.topics), racks: self.racks.clone() }
     }
 
-    /// A group of these topics and of members that are already numbered; the caller vouches for the nouns' promises.
-    pub(crate) fn of_parts(topics: Arc<[Topic]>, members: Vec<Member>) -> Self {
-        Self { topics, members }
+    /// A group of members that are already numbered; the caller vouches for the nouns' promises.
+    pub(crate) fn of_parts(layout: Layout, members: Vec<Member>) -> Self {
+        let same_subscription = members.array_windows().all(|[a, b]| a.topics == b.topics);
+        Self { topics: layout.topics, racks: layout.racks, members, same_subscription }
+    }
+
+    /// A copy in which members claim what `claims` says for each of them, partitions by name and their generation; `None` leaves
+    /// a member's claims as they are. For strategies whose members tell in user data what they own.
+    pub(crate) fn with_claims<F>(&self, mut claims: F) -> Self
+    where
+        F: FnMut(&Member) -> Option<(Vec<TopicPartitions>, Option<i32>)>,
+    {
+        let mut group = self.clone();
+        let numbering = Numbering::of(&self.topics);
+        for member in &mut group.members {
+            let Some((owned, generation)) = claims(member) else { continue };
+            member.claimed = numbering.partitions(&owned);
+            member.generation = generation;
+        }
+        group.resolve_claims();
+        group
     }
 
     /// The members, ordered by the bytes of their id.
@@ -230,7 +306,7 @@ impl Group {
     }
 
     /// For each partition the strongest claim on it, if any.
-    fn claims(&self) -> Vec<Option<Claim>> {
+    pub(crate) fn claims(&self) -> Vec<Option<Claim>> {
         let mut claims: Vec<Option<Claim>> = vec![None; self.partitions() as usize];
         for (index, member) in (0u32..).zip(&self.members) {
             let generation = member.claim_generation();
@@ -249,6 +325,9 @@ impl Group {
     /// The highest generation wins, a tie is nobody's (KAFKA-12984), a lone claim stands at any generation (KAFKA-14639),
     /// and only subscribed topics count.
     fn resolve_claims(&mut self) {
+        for member in &mut self.members {
+            member.owned.clear();
+        }
         if self.members.iter().all(|m| m.claimed.is_empty()) {
             return;
         }
@@ -267,108 +346,66 @@ impl Group {
 
 /// The strongest claim on a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Claim {
+pub(crate) struct Claim {
     /// Index of the member whose claim has the highest generation (the first such, where `tied`).
-    member: u32,
+    pub(crate) member: u32,
     /// That generation.
-    generation: i32,
+    pub(crate) generation: i32,
     /// Another member claims at the same generation.
-    tied: bool,
+    pub(crate) tied: bool,
 }
 
-fn member(m: MemberSubscription, index: &HashMap<String, u32>, topics: &[Topic]) -> Member {
-    let MemberSubscription { member_id, instance_id, subscription } = m;
-    let mut subscribed: Vec<u32> =
-        subscription.topics.iter().filter_map(|name| index.get(name).copied()).collect();
-    subscribed.sort_unstable();
-    subscribed.dedup();
-
-    let mut claimed: Vec<u32> = Vec::new();
-    for owned in &subscription.owned {
-        let Some(topic) = index.get(&owned.topic).and_then(|&i| topics.get(i as usize)) else { continue };
-        claimed.extend(owned.partitions.iter().filter(|&&p| p < topic.partitions).map(|p| topic.first + p));
-    }
-    claimed.sort_unstable();
-    claimed.dedup();
-
-    Member {
-        id: member_id,
-        instance_id,
-        topics: subscribed,
-        claimed,
-        owned: Vec::new(),
-        generation: subscription.generation,
-        rack: subscription.rack.filter(|rack| !rack.is_empty()),
-        user_data: subscription.user_data,
-    }
+/// From names to numbers.
+struct Numbering<'a> {
+    topics: &'a [Topic],
+    index: HashMap<&'a str, u32>,
+    /// The last list of topics that was looked up, and what came of it.
+    last: Option<(Vec<String>, Vec<u32>)>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counts(topics: &[(&str, u32)]) -> BTreeMap<String, u32> {
-        topics.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect()
+impl<'a> Numbering<'a> {
+    fn of(topics: &'a [Topic]) -> Self {
+        Self { topics, index: (0..).zip(topics).map(|(i, t)| (t.name.as_str(), i)).collect(), last: None }
     }
 
-    fn claimant(id: &str, topics: &[&str], generation: Option<i32>, owned: &[u32]) -> MemberSubscription {
-        let subscription = Subscription {
-            topics: topics.iter().map(|t| (*t).to_owned()).collect(),
-            owned: vec![TopicPartitions { topic: "t".into(), partitions: owned.to_vec() }],
-            generation,
-            ..Subscription::default()
-        };
-        MemberSubscription { member_id: id.into(), instance_id: None, subscription }
+    /// The indexes of the topics that exist, ascending.
+    fn topics(&mut self, names: Vec<String>) -> Vec<u32> {
+        if let Some((_, numbers)) = self.last.as_ref().filter(|(last, _)| *last == names) {
+            return numbers.clone();
+        }
+        let mut numbers: Vec<u32> =
+            names.iter().filter_map(|n| self.index.get(n.as_str()).copied()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        self.last = Some((names, numbers.clone()));
+        numbers
     }
 
-    #[test]
-    fn topics_are_numbered_through_in_order_of_their_names() {
-        let members = vec![claimant("m", &["b", "t", "gone", "empty"], None, &[])];
-        let group =
-            Group::new(&counts(&[("t", 2), ("b", 3), ("unwanted", 9), ("empty", 0)]), members).unwrap();
-        let topics: Vec<_> =
-            group.topics().iter().map(|t| (t.name.as_str(), t.first, t.partitions)).collect();
-        assert_eq!(topics, [("b", 0, 3), ("t", 3, 2)]);
-        assert_eq!(group.partitions(), 5);
-        assert_eq!((group.topic_of(2), group.topic_of(3), group.topic_of(5)), (Some(0), Some(1), None));
-        let named = group.by_name(&[4, 0, 99]);
-        assert_eq!(named[0], TopicPartitions { topic: "b".into(), partitions: vec![0] });
-        assert_eq!(named[1], TopicPartitions { topic: "t".into(), partitions: vec![1] });
+    /// The numbers of the partitions that exist, ascending.
+    fn partitions(&self, named: &[TopicPartitions]) -> Vec<u32> {
+        let mut numbers: Vec<u32> = Vec::with_capacity(named.iter().map(|t| t.partitions.len()).sum());
+        for owned in named {
+            let topic = self.index.get(owned.topic.as_str()).and_then(|&i| self.topics.get(i as usize));
+            let Some(topic) = topic else { continue };
+            numbers
+                .extend(owned.partitions.iter().filter(|&&p| p < topic.partitions).map(|p| topic.first + p));
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
     }
 
-    #[test]
-    fn kafka_12984_of_two_claims_of_one_generation_neither_stands() {
-        let members = vec![claimant("a", &["t"], Some(5), &[0, 1]), claimant("b", &["t"], Some(5), &[1, 2])];
-        let group = Group::new(&counts(&[("t", 3)]), members).unwrap();
-        assert_eq!(group.members()[0].owned, [0]);
-        assert_eq!(group.members()[1].owned, [2]);
-        assert_eq!(group.members()[1].claimed, [1, 2]);
-    }
-
-    #[test]
-    fn kafka_14639_a_lone_claim_of_an_old_generation_stands_and_a_newer_claim_beats_it() {
-        let members = vec![claimant("a", &["t"], Some(3), &[0, 1]), claimant("b", &["t"], Some(5), &[1])];
-        let group = Group::new(&counts(&[("t", 2)]), members).unwrap();
-        assert_eq!(group.members()[0].owned, [0]);
-        assert_eq!(group.members()[1].owned, [1]);
-    }
-
-    #[test]
-    fn claims_on_topics_gone_shrunk_or_no_longer_subscribed_are_no_ownership() {
-        let members = vec![claimant("a", &["u"], Some(3), &[0, 7]), claimant("b", &["t"], None, &[])];
-        let group = Group::new(&counts(&[("t", 2), ("u", 1)]), members).unwrap();
-        assert_eq!(group.members()[0].claimed, [0]);
-        assert!(group.members()[0].owned.is_empty());
-    }
-
-    #[test]
-    fn duplicate_members_and_absurd_partition_counts_are_errors() {
-        let twice = vec![claimant("a", &["t"], None, &[]), claimant("a", &["t"], None, &[])];
-        assert_eq!(Group::new(&counts(&[("t", 1)]), twice), Err(GroupError::DuplicateMember("a".into())));
-        let one = vec![claimant("a", &["t", "u"], None, &[])];
-        assert_eq!(
-            Group::new(&counts(&[("t", u32::MAX), ("u", u32::MAX)]), one),
-            Err(GroupError::TooManyPartitions)
-        );
+    fn member(&mut self, member: MemberSubscription) -> Member {
+        let MemberSubscription { member_id, instance_id, subscription } = member;
+        Member {
+            id: member_id,
+            instance_id,
+            claimed: self.partitions(&subscription.owned),
+            topics: self.topics(subscription.topics),
+            owned: Vec::new(),
+            generation: subscription.generation,
+            rack: subscription.rack.filter(|rack| !rack.is_empty()),
+            user_data: subscription.user_data,
+        }
     }
 }

@@ -76,7 +76,8 @@ pub use catalog::{Catalog, CatalogError, STRATEGY_LIST};
 pub use cause::{CallError, Cause, LoadError};
 pub use fallback::{Decision, Event, Fallback, FallbackPolicy, Observer, Outcome, Strategy};
 pub use group::{
-    Group, GroupError, MAX_PARTITIONS, Member, MemberSubscription, Subscription, Topic, TopicPartitions,
+    Group, GroupError, MAX_PARTITIONS, Member, MemberSubscription, Racks, Subscription, Topic,
+    TopicPartitions,
 };
 pub use names::check as check_name;
 pub use plan::{Assignment, Completeness, Plan, Violation, assert_safe, check, withhold};

@@ -4,19 +4,20 @@
 use std::sync::Arc;
 
 use super::Builtin;
-use crate::group::{Group, Member, Topic};
+use crate::group::{Group, Layout, Member, Topic};
 
-/// Runs the built-in `strategy` on `members` over what is left of `topics` without the partitions in `without`, and returns
+/// Runs the built-in `strategy` on `members` over what is left of the topics without the partitions in `without`, and returns
 /// the partitions of each member, in the order given.
 ///
 /// # Errors
 /// In words, for the strategy that asked: no such built-in, or numbers that are no topic's or partition's.
 pub(crate) fn assign_subset(
     strategy: &str,
-    topics: Arc<[Topic]>,
+    layout: &Layout,
     members: Vec<Member>,
     mut without: Vec<u32>,
 ) -> Result<Vec<Vec<u32>>, String> {
+    let topics = &layout.topics;
     let name = crate::names::reserved(strategy).unwrap_or(strategy);
     let Some(builtin) = Builtin::by_name(name) else {
         return Err(format!("there is no built-in {name:?}; there are {}", super::NAMES.join(", ")));
@@ -37,6 +38,7 @@ pub(crate) fn assign_subset(
         kept.binary_search(&number).ok().and_then(|position| u32::try_from(position).ok())
     };
     let left_before = |number: u32| u32::try_from(kept.partition_point(|&k| k < number)).unwrap_or(u32::MAX);
+    let racks = layout.racks.as_ref().map(|racks| Arc::new(racks.of_partitions(&kept)));
     let shrunk: Arc<[Topic]> = topics
         .iter()
         .map(|t| {
@@ -81,7 +83,7 @@ pub(crate) fn assign_subset(
     }
 
     let (positions, members): (Vec<usize>, Vec<Member>) = order.into_iter().unzip();
-    let group = Group::of_parts(shrunk, members);
+    let group = Group::of_parts(Layout { topics: shrunk, racks }, members);
     let plan = builtin.plan(&group);
     let mut result = vec![Vec::new(); positions.len()];
     for (position, assignment) in positions.into_iter().zip(plan.assignments) {
@@ -96,12 +98,12 @@ pub(crate) fn assign_subset(
 mod tests {
     use super::*;
 
-    fn topics() -> Arc<[Topic]> {
-        [
+    fn layout() -> Layout {
+        let topics = [
             Topic { name: "t".into(), first: 0, partitions: 3 },
             Topic { name: "u".into(), first: 3, partitions: 3 },
-        ]
-        .into()
+        ];
+        Layout { topics: topics.into(), racks: None }
     }
 
     fn member(id: &str, topics: &[u32], owned: &[u32]) -> Member {
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn left_out_partitions_are_nobodys_and_the_rest_is_split_by_the_built_in() {
         let members = vec![member("b", &[0, 1], &[]), member("a", &[0, 1], &[])];
-        let plan = assign_subset("range", topics(), members, vec![0, 4]).unwrap();
+        let plan = assign_subset("range", &layout(), members, vec![0, 4]).unwrap();
         // Left are t1 t2 and u0 u2: "a" comes first in range, whatever order it was given in.
         assert_eq!(plan, [vec![2, 5], vec![1, 3]]);
     }
@@ -119,7 +121,7 @@ mod tests {
     #[test]
     fn keep_keeps_what_is_owned_by_the_given_members() {
         let members = vec![member("a", &[0], &[2, 5]), member("b", &[0, 1], &[])];
-        let plan = assign_subset("keep", topics(), members, vec![]).unwrap();
+        let plan = assign_subset("keep", &layout(), members, vec![]).unwrap();
         // u2 is not kept: "a" doesn't subscribe to u. t0 goes to "b", who has nothing; then both have one, and "a" comes first.
         assert_eq!(plan, [vec![2, 1], vec![0, 3, 4, 5]]);
     }
@@ -136,7 +138,7 @@ mod tests {
             ("range", one(&[0], &[]), vec![6]),
             ("range", vec![member("a", &[0], &[]), member("a", &[0], &[])], vec![]),
         ] {
-            assert!(assign_subset(strategy, topics(), members, without).is_err(), "{strategy}");
+            assert!(assign_subset(strategy, &layout(), members, without).is_err(), "{strategy}");
         }
     }
 }

@@ -27,7 +27,7 @@ use self::store::State;
 use self::v0_1::Instance;
 use crate::assignor::{Assignor, Context, Interest, Protocol};
 use crate::cause::{CallError, LoadError};
-use crate::group::{Group, Topic, TopicPartitions};
+use crate::group::{Group, Layout, TopicPartitions};
 use crate::names;
 use crate::plan::Plan;
 
@@ -218,12 +218,12 @@ impl Plugin {
         &mut self,
         cx: &Context,
         guest_limit: Duration,
-        topics: Option<Arc<[Topic]>>,
+        layout: Option<Layout>,
         call: impl Fn(&mut Live) -> wasmtime::Result<Result<T, CallError>> + Send + Sync,
     ) -> Result<T, CallError> {
         let kept = self.live.is_some();
-        match self.call_once(cx, guest_limit, topics.clone(), &call) {
-            Err(CallError::Memory { .. }) if kept => self.call_once(cx, guest_limit, topics, &call),
+        match self.call_once(cx, guest_limit, layout.clone(), &call) {
+            Err(CallError::Memory { .. }) if kept => self.call_once(cx, guest_limit, layout, &call),
             outcome => outcome,
         }
     }
@@ -232,7 +232,7 @@ impl Plugin {
         &mut self,
         cx: &Context,
         guest_limit: Duration,
-        topics: Option<Arc<[Topic]>>,
+        layout: Option<Layout>,
         call: &(impl Fn(&mut Live) -> wasmtime::Result<Result<T, CallError>> + Send + Sync),
     ) -> Result<T, CallError> {
         if cx.cancellation.is_cancelled() {
@@ -244,7 +244,7 @@ impl Plugin {
         let this = &*self;
         let outcome = on_own_stack(limits.stack_bytes, move || {
             let mut live = kept.map_or_else(|| this.instantiate_told(cx), Ok)?;
-            store::arm(&mut live.store, cx, guest_limit, topics);
+            store::arm(&mut live.store, cx, guest_limit, layout);
             match call(&mut live) {
                 Ok(answer) => Ok((answer, live)),
                 // The store goes with the trap: nothing in it can be trusted any more.
@@ -323,7 +323,7 @@ impl Assignor for Plugin {
 
     fn assign(&mut self, cx: &Context, group: &Group) -> Result<Plan, CallError> {
         let limit = self.component.runtime().limits().assign_time;
-        self.call(cx, limit, Some(group.shared_topics()), |live| live.instance.assign(&mut live.store, group))
+        self.call(cx, limit, Some(group.layout()), |live| live.instance.assign(&mut live.store, group))
     }
 
     fn on_assignment(

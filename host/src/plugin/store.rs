@@ -11,7 +11,7 @@ use super::runtime::Runtime;
 use super::v0_1;
 use crate::assignor::{Context, Services, Unavailable};
 use crate::cause::CallError;
-use crate::group::Topic;
+use crate::group::Layout;
 
 /// The data of an instance's store.
 pub(super) struct State {
@@ -19,8 +19,8 @@ pub(super) struct State {
     pub(super) config: Arc<BTreeMap<String, String>>,
     pub(super) name: Arc<str>,
     pub(super) cx: Context,
-    /// The topics of the running `assign`; none outside it.
-    pub(super) topics: Option<Arc<[Topic]>>,
+    /// The topics and racks of the running `assign`; none outside it.
+    pub(super) layout: Option<Layout>,
     /// Bytes of log that the running call has written.
     pub(super) logged: usize,
     /// The last line that the running call logged as an error: a guest that panics says why there, and then traps.
@@ -73,7 +73,7 @@ pub(super) fn new_store(
         config,
         name,
         cx: Context::default(),
-        topics: None,
+        layout: None,
         logged: 0,
         last_words: None,
         budget,
@@ -87,16 +87,11 @@ pub(super) fn new_store(
 }
 
 /// Starts a call's budgets.
-pub(super) fn arm(
-    store: &mut Store<State>,
-    cx: &Context,
-    guest_limit: Duration,
-    topics: Option<Arc<[Topic]>>,
-) {
+pub(super) fn arm(store: &mut Store<State>, cx: &Context, guest_limit: Duration, layout: Option<Layout>) {
     store.set_epoch_deadline(1);
     let state = store.data_mut();
     state.cx = cx.clone();
-    state.topics = topics;
+    state.layout = layout;
     state.logged = 0;
     state.last_words = None;
     state.used.refused = None;

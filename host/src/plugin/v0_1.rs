@@ -1,6 +1,5 @@
 //! Contract 0.1: its generated bindings, how nouns cross to the guest and back, and what its imports answer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::Store;
@@ -12,7 +11,7 @@ use super::store::State;
 use crate::assignor::{Interest, Protocol, Unavailable};
 use crate::builtin;
 use crate::cause::CallError;
-use crate::group::{Group, Member, Topic, TopicPartitions};
+use crate::group::{Group, Layout, Member, Topic, TopicPartitions};
 use crate::plan::{Assignment, Plan};
 
 mod bindings {
@@ -231,7 +230,11 @@ impl State {
         ask: impl FnOnce(&dyn crate::Services, &str, std::time::Instant) -> Result<Vec<T>, Unavailable>,
     ) -> wasmtime::Result<Result<Vec<T>, String>> {
         self.host_call(|s| {
-            let topics = s.topics.as_deref().ok_or("unavailable: topics have indexes inside assign only")?;
+            let topics = s
+                .layout
+                .as_ref()
+                .map(|l| &l.topics)
+                .ok_or("unavailable: topics have indexes inside assign only")?;
             let topic = topics.get(topic as usize).ok_or_else(|| {
                 format!(
                     "unavailable: topic {topic} of {}; give its index in the list of topics",
@@ -254,7 +257,7 @@ impl State {
 impl imports::cluster::Host for State {
     fn nodes(&mut self) -> wasmtime::Result<Result<Vec<imports::cluster::Node>, String>> {
         self.host_call(|s| {
-            s.topics.as_ref().ok_or("unavailable: the cluster is known inside assign only")?;
+            s.layout.as_ref().ok_or("unavailable: the cluster is known inside assign only")?;
             let mut nodes = s.ask_service(|services, deadline| services.nodes(deadline))?;
             nodes.sort_by_key(|n| n.id);
             Ok(nodes
@@ -291,15 +294,15 @@ impl imports::built_in::Host for State {
         without: Vec<u32>,
     ) -> wasmtime::Result<Result<Vec<Vec<u32>>, String>> {
         self.host_call(|s| {
-            let topics = s.topics.clone().ok_or("unavailable: built-ins run inside assign only")?;
-            run_built_in(&strategy, topics, members, without)
+            let layout = s.layout.clone().ok_or("unavailable: built-ins run inside assign only")?;
+            run_built_in(&strategy, &layout, members, without)
         })
     }
 }
 
 fn run_built_in(
     strategy: &str,
-    topics: Arc<[Topic]>,
+    layout: &Layout,
     members: Vec<imports::types::MemberResult>,
     without: Vec<u32>,
 ) -> Result<Vec<Vec<u32>>, String> {
@@ -316,7 +319,7 @@ fn run_built_in(
             user_data: m.user_data,
         })
         .collect();
-    builtin::assign_subset(strategy, topics, members, without)
+    builtin::assign_subset(strategy, layout, members, without)
 }
 
 impl imports::control::Host for State {
