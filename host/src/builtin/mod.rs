@@ -4,10 +4,12 @@ mod keep;
 mod order;
 mod range;
 mod roundrobin;
+mod sticky;
 mod subset;
 #[cfg(test)]
 mod tests;
 
+pub use sticky::StickyPath;
 pub(crate) use subset::assign_subset;
 
 use crate::assignor::{Assignor, Context, Protocol};
@@ -22,8 +24,13 @@ pub const RANGE: &str = "range";
 /// Kafka's `RoundRobinAssignor`.
 pub const ROUNDROBIN: &str = "roundrobin";
 
+/// Kafka's `StickyAssignor`.
+pub const STICKY: &str = "sticky";
+/// Kafka's `CooperativeStickyAssignor`.
+pub const COOPERATIVE_STICKY: &str = "cooperative-sticky";
+
 /// The native strategies by name.
-pub const NAMES: [&str; 3] = [KEEP, RANGE, ROUNDROBIN];
+pub const NAMES: [&str; 5] = [COOPERATIVE_STICKY, KEEP, RANGE, ROUNDROBIN, STICKY];
 
 /// A native strategy: a function of the group alone.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +46,8 @@ impl Builtin {
             KEEP => (KEEP, keep::assign),
             RANGE => (RANGE, range::assign),
             ROUNDROBIN => (ROUNDROBIN, roundrobin::assign),
+            STICKY => (STICKY, sticky_plan),
+            COOPERATIVE_STICKY => (COOPERATIVE_STICKY, sticky_plan),
             _ => return None,
         };
         Some(Self { name, assign })
@@ -52,6 +61,18 @@ impl Builtin {
     /// Splits the group's partitions: always a complete and valid plan.
     pub fn plan(&self, group: &Group) -> Plan {
         (self.assign)(group)
+    }
+
+    /// The plan, and how it was made. With `prefer_racks` racks are minded even where every partition is in all of them (Java:
+    /// `AbstractPartitionAssignor.preferRackAwareLogic`, which tests set).
+    pub fn explain(&self, group: &Group, prefer_racks: bool) -> Explained {
+        match self.name {
+            STICKY | COOPERATIVE_STICKY => {
+                let (plan, path, racks) = sticky::assign(group, prefer_racks);
+                Explained { plan, path: Some(path), racks }
+            }
+            _ => Explained { plan: self.plan(group), path: None, racks: false },
+        }
     }
 
     /// The fallback that moves the least.
@@ -70,6 +91,21 @@ impl Builtin {
     }
 }
 
+fn sticky_plan(group: &Group) -> Plan {
+    sticky::assign(group, false).0
+}
+
+/// A native strategy's plan, and how it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// The full target: nothing is withheld.
+    pub plan: Plan,
+    /// Which of its two algorithms a sticky strategy took; `None` for others.
+    pub path: Option<StickyPath>,
+    /// Whether racks were minded.
+    pub racks: bool,
+}
+
 impl Assignor for Builtin {
     fn name(&self) -> &str {
         self.name
@@ -77,7 +113,7 @@ impl Assignor for Builtin {
 
     fn protocols(&self) -> &[Protocol] {
         match self.name {
-            KEEP => &[Protocol::Eager, Protocol::Cooperative],
+            KEEP | COOPERATIVE_STICKY => &[Protocol::Eager, Protocol::Cooperative],
             _ => &[Protocol::Eager],
         }
     }

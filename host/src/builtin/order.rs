@@ -34,7 +34,7 @@ pub(super) fn subscribers(group: &Group) -> Vec<Vec<u32>> {
 }
 
 /// Java compares strings by UTF-16 units: characters beyond the basic plane come before U+E000..U+FFFF, unlike in UTF-8.
-fn java_cmp(a: &str, b: &str) -> Ordering {
+pub(super) fn java_cmp(a: &str, b: &str) -> Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
 

@@ -1,0 +1,90 @@
+//! Members that no partition tells apart.
+
+use std::collections::HashMap;
+
+use super::Field;
+use super::draft::{NONE, Table};
+use super::racks::ANYWHERE;
+
+/// Members that ask for the same topics and, where racks are minded, are in the same rack.
+pub(super) struct Cohort<'a> {
+    /// Indexes of the topics they ask for, ascending.
+    pub(super) topics: &'a [u32],
+    /// Their rack; `ANYWHERE` where they have none or racks are not minded.
+    pub(super) rack: u32,
+    /// Their ranks, ascending.
+    pub(super) members: Vec<u32>,
+}
+
+/// All members, by cohort.
+pub(super) struct Cohorts<'a> {
+    pub(super) list: Vec<Cohort<'a>>,
+    /// The cohort of each member, by rank.
+    pub(super) of_member: Table,
+    /// For each topic the cohorts that ask for it.
+    pub(super) of_topic: Vec<Vec<u32>>,
+    /// For each topic how many members ask for it.
+    pub(super) subscribers: Vec<u32>,
+}
+
+/// How many of the latest lists of topics are compared with before they are looked up: groups mostly have few, and to look a
+/// long one up takes longer than to see a difference.
+const COMPARED: usize = 8;
+
+impl<'a> Cohorts<'a> {
+    /// Members that ask for nothing are in no cohort.
+    pub(super) fn of(field: &Field<'a>) -> Self {
+        let mut list: Vec<Cohort<'a>> = Vec::new();
+        let mut of_member = Table::new(field.order.len(), NONE);
+        let mut known: HashMap<(&'a [u32], u32), u32> = HashMap::new();
+        for (rank, member) in field.members() {
+            let topics = member.topics.as_slice();
+            if topics.is_empty() {
+                continue;
+            }
+            let rack = field.racks.as_ref().map_or(ANYWHERE, |racks| racks.rack_of(rank));
+            let first = list.len().saturating_sub(COMPARED);
+            let recent = list.iter().skip(first).position(|c| c.rack == rack && c.topics == topics);
+            let recent = recent.and_then(|i| u32::try_from(first + i).ok());
+            let number = recent.or_else(|| known.get(&(topics, rack)).copied()).unwrap_or_else(|| {
+                let number = u32::try_from(list.len()).unwrap_or(NONE);
+                list.push(Cohort { topics, rack, members: Vec::new() });
+                known.insert((topics, rack), number);
+                number
+            });
+            of_member.set(rank, number);
+            if let Some(cohort) = list.get_mut(number as usize) {
+                cohort.members.push(rank);
+            }
+        }
+
+        let topics = field.group.topics().len();
+        let mut of_topic = vec![Vec::new(); topics];
+        let mut subscribers = vec![0; topics];
+        for (number, cohort) in (0u32..).zip(&list) {
+            let members = u32::try_from(cohort.members.len()).unwrap_or(u32::MAX);
+            for &topic in cohort.topics {
+                if let Some(cohorts) = of_topic.get_mut(topic as usize) {
+                    cohorts.push(number);
+                }
+                if let Some(count) = subscribers.get_mut(topic as usize) {
+                    *count += members;
+                }
+            }
+        }
+        Self { list, of_member, of_topic, subscribers }
+    }
+
+    /// The topics' indexes, those with the fewest subscribers first, then by name.
+    pub(super) fn topics_in_order(&self) -> Vec<u32> {
+        let mut topics: Vec<u32> = (0..).take(self.subscribers.len()).collect();
+        topics.sort_by_key(|&t| self.subscribers.get(t as usize).copied().unwrap_or(0));
+        topics
+    }
+
+    /// Whether the member may have partitions of the topic.
+    pub(super) fn subscribed(&self, rank: u32, topic: u32) -> bool {
+        let cohort = self.list.get(self.of_member.get(rank) as usize);
+        cohort.is_some_and(|c| c.topics.binary_search(&topic).is_ok())
+    }
+}

@@ -1,0 +1,96 @@
+use super::*;
+use crate::builtin::{Builtin, COOPERATIVE_STICKY};
+use crate::group::MemberSubscription;
+use crate::plan::{Completeness, assert_safe, check, withhold};
+use crate::test_support::{any_group, group, member};
+use proptest::prelude::*;
+
+/// The plan by member, as partition numbers.
+fn plan(group: &Group) -> Vec<Vec<u32>> {
+    assign(group, false).0.assignments.into_iter().map(|a| a.partitions).collect()
+}
+
+fn claims(id: &str, generation: i32, owned: &[u32]) -> MemberSubscription {
+    member(id, &["t"], Some(generation), owned)
+}
+
+#[test]
+fn a_fresh_group_is_dealt_out_in_turn() {
+    let fresh = group(
+        &[("t", 3), ("u", 2)],
+        vec![member("b", &["t", "u"], None, &[]), member("a", &["t", "u"], None, &[])],
+    );
+    assert_eq!(plan(&fresh), [vec![0, 2, 4], vec![1, 3]]);
+}
+
+#[test]
+fn owners_keep_their_share_and_the_rest_goes_to_the_new_member() {
+    let joined = group(
+        &[("t", 7)],
+        vec![claims("a", 1, &[0, 2, 4, 6]), claims("b", 1, &[1, 3, 5]), claims("c", 1, &[])],
+    );
+    assert_eq!(plan(&joined), [vec![0, 2, 4], vec![1, 3], vec![5, 6]]);
+}
+
+#[test]
+fn the_larger_share_stays_with_those_who_have_it() {
+    let left = group(&[("t", 5)], vec![claims("a", 1, &[0]), claims("b", 1, &[1, 2, 3])]);
+    assert_eq!(plan(&left), [vec![0, 4], vec![1, 2, 3]]);
+}
+
+#[test]
+fn unequal_subscriptions_take_the_general_path_and_even_out() {
+    let members = vec![member("a", &["t", "u"], Some(1), &[0, 1, 2, 3]), member("b", &["t"], Some(1), &[])];
+    let odd = group(&[("t", 4), ("u", 1)], members);
+    let (plan, path, racks) = assign(&odd, false);
+    assert_eq!((path, racks), (StickyPath::General, false));
+    let sizes: Vec<usize> = plan.assignments.iter().map(|a| a.partitions.len()).collect();
+    assert_eq!(sizes, [3, 2]);
+}
+
+#[test]
+fn a_member_that_asks_for_nothing_gets_nothing() {
+    let idle = group(&[("t", 3)], vec![member("a", &[], None, &[]), member("b", &["t"], None, &[])]);
+    assert_eq!(plan(&idle), [vec![], vec![0, 1, 2]]);
+}
+
+#[test]
+fn a_partition_goes_back_to_its_owner_of_an_older_generation_if_that_evens_out() {
+    // "b" owns all of t; "c" had t0 before. "a" would be the next in order. "x" takes the group off the uniform path.
+    let members = vec![
+        claims("a", 2, &[]),
+        claims("b", 2, &[0, 1, 2, 3, 4, 5]),
+        claims("c", 1, &[0]),
+        member("x", &["u"], Some(2), &[]),
+    ];
+    let stale = group(&[("t", 6), ("u", 1)], members);
+    assert_eq!(plan(&stale), [vec![1, 2], vec![4, 5], vec![0, 3], vec![6]]);
+}
+
+proptest! {
+    #[test]
+    fn plans_are_valid_safe_balanced_and_stable(group in any_group()) {
+        let plan = Builtin::by_name(COOPERATIVE_STICKY).unwrap().plan(&group);
+        check(&group, &plan, Completeness::Full).unwrap();
+        let mut withheld = plan.clone();
+        withhold(&group, &mut withheld);
+        assert_safe(&group, &withheld).unwrap();
+
+        let load = |m: usize| plan.assignments[m].partitions.len();
+        for (owner, assignment) in plan.assignments.iter().enumerate() {
+            for &partition in &assignment.partitions {
+                let topic = group.topic_of(partition).unwrap();
+                for (other, member) in group.members().iter().enumerate() {
+                    prop_assert!(!member.topics.contains(&topic) || load(owner) <= load(other) + 1);
+                }
+            }
+        }
+
+        let settled = group.with_owned(&plan.owners(&group));
+        let again = assign(&settled, false).0;
+        prop_assert_eq!(&again, &assign(&settled, false).0);
+        for (member, assignment) in settled.members().iter().zip(&again.assignments) {
+            prop_assert_eq!(&member.owned, &assignment.partitions);
+        }
+    }
+}
