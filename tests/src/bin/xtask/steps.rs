@@ -89,6 +89,13 @@ pub(crate) fn plugins(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the tests need of Kafka's Java client, each part with its dependencies: `<target>/java/<part>/<part>.jar`. Maven
+/// fetches what it doesn't have yet, and only that.
+pub(crate) fn java(workspace: &Workspace) -> anyhow::Result<()> {
+    let mut maven = workspace.command("mvn", &["--batch-mode", "--quiet", "--file", "tests/java"]);
+    run(maven.arg(format!("-Dtarget={}", workspace.target.display())).arg("package"))
+}
+
 pub(crate) fn demo(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
     let mut demo = workspace.command(workspace.assignor(), &["demo"]);
     if !rest.iter().any(|arg| arg.starts_with("--strategy")) {
@@ -100,6 +107,20 @@ pub(crate) fn demo(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()>
 pub(crate) fn tests(workspace: &Workspace) -> anyhow::Result<()> {
     // Doc tests are part of it.
     run(workspace.cargo(&["test", "--workspace", "--no-fail-fast"]).args(FEATURES))
+}
+
+/// The tests of the built-in strategies against Kafka's own, with as many groups as wanted.
+pub(crate) fn differential(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
+    let mut cargo = workspace.cargo(&["test", "--workspace", "--test", "differential"]);
+    cargo.args(FEATURES).args(["--", "--nocapture"]).env("ASSIGNOR_DIFFERENTIAL_GROUPS", "20000");
+    for option in rest.chunks(2) {
+        match option {
+            [name, value] if name == "--groups" => cargo.env("ASSIGNOR_DIFFERENTIAL_GROUPS", value),
+            [name, value] if name == "--seed" => cargo.env("ASSIGNOR_DIFFERENTIAL_SEED", value),
+            _ => bail!("takes --groups N and --seed N, not {}", option.join(" ")),
+        };
+    }
+    run(&mut cargo)
 }
 
 pub(crate) fn benchmarks(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
