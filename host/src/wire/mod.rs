@@ -22,6 +22,7 @@ mod read;
 #[cfg(test)]
 #[cfg(feature = "consumer")]
 mod second_opinion;
+pub mod sticky_user_data;
 pub mod subscription;
 #[cfg(test)]
 mod tests_support;
