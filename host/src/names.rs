@@ -8,8 +8,8 @@ use crate::cause::LoadError;
 const RESERVED: [(&str, Option<&str>); 5] = [
     (builtin::RANGE, Some("org.apache.kafka.clients.consumer.RangeAssignor")),
     (builtin::ROUNDROBIN, Some("org.apache.kafka.clients.consumer.RoundRobinAssignor")),
-    ("sticky", Some("org.apache.kafka.clients.consumer.StickyAssignor")),
-    ("cooperative-sticky", Some("org.apache.kafka.clients.consumer.CooperativeStickyAssignor")),
+    (builtin::STICKY, Some("org.apache.kafka.clients.consumer.StickyAssignor")),
+    (builtin::COOPERATIVE_STICKY, Some("org.apache.kafka.clients.consumer.CooperativeStickyAssignor")),
     (builtin::KEEP, None),
 ];
 

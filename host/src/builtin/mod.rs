@@ -6,51 +6,56 @@ mod range;
 mod roundrobin;
 mod sticky;
 mod subset;
+mod telling;
 #[cfg(test)]
 mod tests;
 
 pub use sticky::StickyPath;
 pub(crate) use subset::assign_subset;
 
-use crate::assignor::{Assignor, Context, Protocol};
+use crate::assignor::{Assignor, Context, Interest, Protocol};
 use crate::cause::CallError;
-use crate::group::Group;
+use crate::group::{Group, TopicPartitions};
 use crate::plan::Plan;
 
+use telling::Telling;
+
+/// Kafka's `CooperativeStickyAssignor`.
+pub const COOPERATIVE_STICKY: &str = "cooperative-sticky";
 /// Our own: everyone keeps what they validly own, the rest goes to the least loaded.
 pub const KEEP: &str = "keep";
 /// Kafka's `RangeAssignor`.
 pub const RANGE: &str = "range";
 /// Kafka's `RoundRobinAssignor`.
 pub const ROUNDROBIN: &str = "roundrobin";
-
 /// Kafka's `StickyAssignor`.
 pub const STICKY: &str = "sticky";
-/// Kafka's `CooperativeStickyAssignor`.
-pub const COOPERATIVE_STICKY: &str = "cooperative-sticky";
 
 /// The native strategies by name.
 pub const NAMES: [&str; 5] = [COOPERATIVE_STICKY, KEEP, RANGE, ROUNDROBIN, STICKY];
 
-/// A native strategy: a function of the group alone.
-#[derive(Debug, Clone, Copy)]
+/// A native strategy of one consumer. Its plan is a function of the group alone; between rebalances it remembers only what its
+/// member tells the leader.
+#[derive(Debug, Clone)]
 pub struct Builtin {
     name: &'static str,
-    assign: fn(&Group) -> Plan,
+    core: fn(&Group) -> Plan,
+    telling: Telling,
 }
 
 impl Builtin {
     /// The native strategy of that name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
-        let (name, assign): (_, fn(&Group) -> Plan) = match name {
-            KEEP => (KEEP, keep::assign),
-            RANGE => (RANGE, range::assign),
-            ROUNDROBIN => (ROUNDROBIN, roundrobin::assign),
-            STICKY => (STICKY, sticky_plan),
-            COOPERATIVE_STICKY => (COOPERATIVE_STICKY, sticky_plan),
-            _ => return None,
-        };
-        Some(Self { name, assign })
+        match name {
+            COOPERATIVE_STICKY => Some(Self::cooperative_sticky()),
+            KEEP => Some(Self::keep()),
+            RANGE => Some(Self::range()),
+            ROUNDROBIN => {
+                Some(Self { name: ROUNDROBIN, core: roundrobin::assign, telling: Telling::Nothing })
+            }
+            STICKY => Some(Self { name: STICKY, core: sticky_plan, telling: Telling::sticky() }),
+            _ => None,
+        }
     }
 
     /// Its name.
@@ -58,9 +63,12 @@ impl Builtin {
         self.name
     }
 
-    /// Splits the group's partitions: always a complete and valid plan.
+    /// Splits the group's partitions: always a complete and valid plan, the full target under the cooperative protocol, too.
+    ///
+    /// Ownership is what [`Member::owned`](crate::Member::owned) says; nobody's user data is read, unlike in
+    /// [`assign`](Assignor::assign).
     pub fn plan(&self, group: &Group) -> Plan {
-        (self.assign)(group)
+        (self.core)(group)
     }
 
     /// The plan, and how it was made. With `prefer_racks` racks are minded even where every partition is in all of them (Java:
@@ -77,12 +85,17 @@ impl Builtin {
 
     /// The fallback that moves the least.
     pub(crate) fn keep() -> Self {
-        Self { name: KEEP, assign: keep::assign }
+        Self { name: KEEP, core: keep::assign, telling: Telling::Nothing }
     }
 
     /// The fallback of last resort under the eager protocol.
     pub(crate) fn range() -> Self {
-        Self { name: RANGE, assign: range::assign }
+        Self { name: RANGE, core: range::assign, telling: Telling::Nothing }
+    }
+
+    /// The fallback of last resort under the cooperative protocol.
+    pub(crate) fn cooperative_sticky() -> Self {
+        Self { name: COOPERATIVE_STICKY, core: sticky_plan, telling: Telling::cooperative_sticky() }
     }
 
     /// What members validly own and nothing else.
@@ -113,12 +126,28 @@ impl Assignor for Builtin {
 
     fn protocols(&self) -> &[Protocol] {
         match self.name {
-            KEEP | COOPERATIVE_STICKY => &[Protocol::Eager, Protocol::Cooperative],
+            COOPERATIVE_STICKY | KEEP => &[Protocol::Eager, Protocol::Cooperative],
             _ => &[Protocol::Eager],
         }
     }
 
+    fn subscription(&mut self, _: &Context, topics: &[String]) -> Result<Interest, CallError> {
+        let user_data = self.telling.user_data().map_err(|e| CallError::Host(e.to_string()))?;
+        Ok(Interest { topics: topics.to_vec(), user_data })
+    }
+
     fn assign(&mut self, _: &Context, group: &Group) -> Result<Plan, CallError> {
-        Ok(self.plan(group))
+        Ok(self.plan(&self.telling.read(group)))
+    }
+
+    fn on_assignment(
+        &mut self,
+        _: &Context,
+        partitions: &[TopicPartitions],
+        _: Option<&[u8]>,
+        generation: i32,
+    ) -> Result<(), CallError> {
+        self.telling.remember(partitions, generation);
+        Ok(())
     }
 }
