@@ -51,3 +51,30 @@ pub(crate) fn any_group() -> impl Strategy<Value = Group> {
         Group::new(&topics, members).unwrap()
     })
 }
+
+/// Any small group whose members and partitions are in racks, or not: few racks, so that they match; brokers without one, a rack
+/// without brokers, partitions whose replicas aren't known.
+pub(crate) fn any_racked_group() -> impl Strategy<Value = Group> {
+    let topic = prop::sample::select(vec!["a", "b", "c", "t"]);
+    // Few sizes, so that topics are co-partitioned.
+    let topics = prop::collection::btree_map(topic.clone().prop_map(str::to_owned), 0u32..7, 0..4);
+    let rack = prop::sample::select(vec![None, Some("1"), Some("2"), Some("3"), Some("nowhere")]);
+    let subscription = prop_oneof![Just(vec!["a", "b", "c", "t"]), prop::collection::vec(topic, 0..4)];
+    let joined = (prop::option::of("[a-c]"), subscription, rack.clone());
+    let members = prop::collection::vec(joined, 0..8);
+    let brokers = prop::collection::vec(rack.clone(), 4);
+    let replicas = prop::collection::vec(prop::collection::vec(1i32..=5, 0..4), 28);
+    (topics, members, brokers, replicas).prop_map(|(topics, members, brokers, replicas)| {
+        let named = |(index, (instance_id, topics, rack)): (usize, (_, Vec<&str>, Option<&str>))| {
+            let mut member = member(&format!("m{index}"), &topics, None, &[]);
+            member.instance_id = instance_id;
+            member.subscription.rack = rack.map(str::to_owned);
+            member
+        };
+        let members = members.into_iter().enumerate().map(named).collect();
+        let brokers = (1..).zip(brokers).filter_map(|(id, rack)| Some((id, rack?.to_owned()))).collect();
+        let replicas: BTreeMap<&str, &[Vec<i32>]> =
+            ["a", "b", "c", "t"].into_iter().zip(replicas.chunks(7)).collect();
+        Group::new(&topics, members).unwrap().with_racks(&brokers, |topic| replicas.get(topic).copied())
+    })
+}

@@ -5,7 +5,7 @@
 //!
 //! Members `a`, `b`; topics `t` (3 partitions), `u` (3 partitions): `a` gets `t0 t2 u1`, `b` gets `t1 u0 u2`.
 
-use super::order;
+use super::order::{self, Subscribers};
 use crate::group::Group;
 use crate::plan::Plan;
 
@@ -21,7 +21,9 @@ pub(super) fn assign(group: &Group) -> Plan {
     let mut plan = vec![Vec::new(); group.members().len()];
     // The place where the search for the next subscriber starts.
     let mut cursor = 0u32;
-    for (topic, subscribers) in group.topics().iter().zip(order::subscribers(group)) {
+    let subscribers = Subscribers::of(group);
+    for (index, topic) in group.topics().iter().enumerate() {
+        let subscribers = subscribers.of_topic(index);
         let place_of = |member: u32| place.get(member as usize).copied().unwrap_or_default();
         // Subscribers are in the circle's order: the first at or after the cursor, or the first of all.
         let start = subscribers.partition_point(|&member| place_of(member) < cursor);
