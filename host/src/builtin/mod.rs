@@ -39,9 +39,12 @@ pub const NAMES: [&str; 5] = [COOPERATIVE_STICKY, KEEP, RANGE, ROUNDROBIN, STICK
 #[derive(Debug, Clone)]
 pub struct Builtin {
     name: &'static str,
-    core: fn(&Group) -> Plan,
+    core: Core,
     telling: Telling,
 }
+
+/// From a group, and whether to mind racks where they don't matter, too, to a plan.
+type Core = fn(&Group, bool) -> Explained;
 
 impl Builtin {
     /// The native strategy of that name; `None` if there is none.
@@ -50,10 +53,8 @@ impl Builtin {
             COOPERATIVE_STICKY => Some(Self::cooperative_sticky()),
             KEEP => Some(Self::keep()),
             RANGE => Some(Self::range()),
-            ROUNDROBIN => {
-                Some(Self { name: ROUNDROBIN, core: roundrobin::assign, telling: Telling::Nothing })
-            }
-            STICKY => Some(Self { name: STICKY, core: sticky_plan, telling: Telling::sticky() }),
+            ROUNDROBIN => Some(Self { name: ROUNDROBIN, core: roundrobin, telling: Telling::Nothing }),
+            STICKY => Some(Self { name: STICKY, core: sticky, telling: Telling::sticky() }),
             _ => None,
         }
     }
@@ -68,34 +69,28 @@ impl Builtin {
     /// Ownership is what [`Member::owned`](crate::Member::owned) says; nobody's user data is read, unlike in
     /// [`assign`](Assignor::assign).
     pub fn plan(&self, group: &Group) -> Plan {
-        (self.core)(group)
+        self.explain(group, false).plan
     }
 
     /// The plan, and how it was made. With `prefer_racks` racks are minded even where every partition is in all of them (Java:
     /// `AbstractPartitionAssignor.preferRackAwareLogic`, which tests set).
     pub fn explain(&self, group: &Group, prefer_racks: bool) -> Explained {
-        match self.name {
-            STICKY | COOPERATIVE_STICKY => {
-                let (plan, path, racks) = sticky::assign(group, prefer_racks);
-                Explained { plan, path: Some(path), racks }
-            }
-            _ => Explained { plan: self.plan(group), path: None, racks: false },
-        }
+        (self.core)(group, prefer_racks)
     }
 
     /// The fallback that moves the least.
     pub(crate) fn keep() -> Self {
-        Self { name: KEEP, core: keep::assign, telling: Telling::Nothing }
+        Self { name: KEEP, core: keep, telling: Telling::Nothing }
     }
 
     /// The fallback of last resort under the eager protocol.
     pub(crate) fn range() -> Self {
-        Self { name: RANGE, core: range::assign, telling: Telling::Nothing }
+        Self { name: RANGE, core: range, telling: Telling::Nothing }
     }
 
     /// The fallback of last resort under the cooperative protocol.
     pub(crate) fn cooperative_sticky() -> Self {
-        Self { name: COOPERATIVE_STICKY, core: sticky_plan, telling: Telling::cooperative_sticky() }
+        Self { name: COOPERATIVE_STICKY, core: sticky, telling: Telling::cooperative_sticky() }
     }
 
     /// What members validly own and nothing else.
@@ -104,8 +99,22 @@ impl Builtin {
     }
 }
 
-fn sticky_plan(group: &Group) -> Plan {
-    sticky::assign(group, false).0
+fn keep(group: &Group, _: bool) -> Explained {
+    Explained { plan: keep::assign(group), path: None, racks: false }
+}
+
+fn range(group: &Group, prefer_racks: bool) -> Explained {
+    let (plan, racks) = range::assign(group, prefer_racks);
+    Explained { plan, path: None, racks }
+}
+
+fn roundrobin(group: &Group, _: bool) -> Explained {
+    Explained { plan: roundrobin::assign(group), path: None, racks: false }
+}
+
+fn sticky(group: &Group, prefer_racks: bool) -> Explained {
+    let (plan, path, racks) = sticky::assign(group, prefer_racks);
+    Explained { plan, path: Some(path), racks }
 }
 
 /// A native strategy's plan, and how it was made.

@@ -21,15 +21,16 @@ use crate::plan::Plan;
 /// No member's index, no subscriber's place.
 const NOBODY: u32 = u32::MAX;
 
-pub(super) fn assign(group: &Group) -> Plan {
+/// The plan, and whether racks were minded; `prefer_racks` as in [`Builtin::explain`](super::Builtin::explain).
+pub(super) fn assign(group: &Group, prefer_racks: bool) -> (Plan, bool) {
     let subscribers = Subscribers::of(group);
     let mut owners = vec![NOBODY; group.partitions() as usize];
-    let mut racked = RackAware::of(group, &subscribers);
+    let racked = RackAware::of(group, &subscribers, prefer_racks);
     for (index, topic) in group.topics().iter().enumerate() {
         let members = subscribers.of_topic(index);
         let numbers = topic.first as usize..topic.numbers().end as usize;
         let Some(owners) = owners.get_mut(numbers) else { continue };
-        match racked.as_mut().and_then(|racked| racked.places(index)) {
+        match racked.as_ref().and_then(|racked| racked.places(index)) {
             Some(places) => {
                 for (owner, &place) in owners.iter_mut().zip(places) {
                     *owner = members.get(place as usize).copied().unwrap_or(NOBODY);
@@ -38,7 +39,7 @@ pub(super) fn assign(group: &Group) -> Plan {
             None => contiguous(members, owners),
         }
     }
-    to_plan(group.members().len(), &owners)
+    (to_plan(group.members().len(), &owners), racked.is_some())
 }
 
 /// Gives each member a contiguous range.

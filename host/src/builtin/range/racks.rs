@@ -35,8 +35,8 @@ pub(super) struct RackAware {
 }
 
 impl RackAware {
-    /// `None` if racks don't matter to any topic.
-    pub(super) fn of(group: &Group, subscribers: &Subscribers) -> Option<Self> {
+    /// `None` if racks don't matter to any topic. With `prefer`, partitions need not be in different racks for that.
+    pub(super) fn of(group: &Group, subscribers: &Subscribers, prefer: bool) -> Option<Self> {
         let racks = group.racks()?;
         let homes: Vec<Home> = homes(group, racks);
         let homes_of: Vec<Vec<Home>> = (subscribers.lists().iter())
@@ -46,7 +46,7 @@ impl RackAware {
         let inhabited: Vec<Option<Vec<bool>>> =
             homes_of.iter().map(|homes| inhabited(homes, racks.names().len())).collect();
 
-        let mut matter = Matter { racks, seen: vec![0; racks.sets().len()], round: 0 };
+        let mut matter = Matter { racks, seen: vec![0; racks.sets().len()], round: 0, prefer };
         let mut of_topics = vec![false; group.topics().len()];
         for ((matters, topic), &list) in of_topics.iter_mut().zip(group.topics()).zip(subscribers.list_of()) {
             let inhabited = inhabited.get(list as usize).and_then(Option::as_ref);
@@ -128,6 +128,8 @@ struct Matter<'a> {
     /// For each set of racks the last topic, counted from 1, that has a partition in it.
     seen: Vec<u32>,
     round: u32,
+    /// One set is enough.
+    prefer: bool,
 }
 
 impl Matter<'_> {
@@ -142,7 +144,7 @@ impl Matter<'_> {
             let racks = self.racks.sets().get(set).map_or(&[][..], Vec::as_slice);
             met |= racks.iter().any(|&rack| inhabited.get(rack as usize) == Some(&true));
             // Two sets that differ can't both be all racks.
-            if sets > 1 && met {
+            if (sets > 1 || self.prefer) && met {
                 return true;
             }
         }
@@ -242,14 +244,19 @@ impl Deal {
         let mut heads = vec![0usize; queues.len()];
         let mut common: Vec<u32> = Vec::new();
         for partition in 0..first.partitions {
+            let set = racks.set_of(first.first + partition);
             common.clear();
             common.extend_from_slice(racks.of(first.first + partition));
             for topic in others {
                 if common.is_empty() {
                     break;
                 }
-                let racks = racks.of(topic.first + partition);
-                common.retain(|rack| racks.binary_search(rack).is_ok());
+                // Mostly the topics are laid out alike.
+                let number = topic.first + partition;
+                if racks.set_of(number) != set {
+                    let racks = racks.of(number);
+                    common.retain(|rack| racks.binary_search(rack).is_ok());
+                }
             }
             let mut found = NOBODY;
             for queue in common.iter().map(|&rack| rack as usize).chain([anywhere]) {

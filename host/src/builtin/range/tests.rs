@@ -32,7 +32,7 @@ fn racked(topics: &[(&str, &str)], members: Vec<MemberSubscription>) -> Group {
 }
 
 fn run(group: &Group) -> Vec<String> {
-    let plan = assign(group);
+    let (plan, _) = assign(group, false);
     assert_eq!(check(group, &plan, Completeness::Full), Ok(()));
     let named = plan.assignments.iter().map(|assignment| {
         let topics = group.by_name(&assignment.partitions);
@@ -115,7 +115,7 @@ struct Slow {
 }
 
 impl Slow {
-    fn new(group: &Group, topic: u32) -> Self {
+    fn new(group: &Group, topic: u32, prefer_racks: bool) -> Self {
         let wants = |member: &u32| group.members()[*member as usize].topics.contains(&topic);
         let subscribers: Vec<u32> = order::members(group).into_iter().filter(wants).collect();
         let free: Vec<u32> = group.topics()[topic as usize].numbers().collect();
@@ -125,7 +125,8 @@ impl Slow {
             (Some(racks), Some(rack)) => racks.number(rack).is_some_and(|rack| all.contains(&rack)),
             _ => false,
         };
-        let needs_racks = subscribers.iter().any(in_one) && free.iter().any(|p| racks(p).len() != all.len());
+        let needs_racks = subscribers.iter().any(in_one)
+            && (prefer_racks || free.iter().any(|p| racks(p).len() != all.len()));
         let extra = free.len() % subscribers.len();
         Self { topic, subscribers, free, extra, dealt: BTreeMap::new(), needs_racks }
     }
@@ -159,17 +160,18 @@ impl Slow {
     }
 }
 
-fn slow(group: &Group) -> Vec<Vec<u32>> {
+fn slow(group: &Group, prefer_racks: bool) -> (Vec<Vec<u32>>, bool) {
     let mut plan = vec![Vec::new(); group.members().len()];
     let topics = 0..u32::try_from(group.topics().len()).unwrap();
-    let mut slow: Vec<Slow> = topics.map(|topic| Slow::new(group, topic)).collect();
+    let mut slow: Vec<Slow> = topics.map(|topic| Slow::new(group, topic, prefer_racks)).collect();
     let fits = |member: u32, partition: u32| match &group.members()[member as usize].rack {
         None => true,
         Some(rack) => group
             .racks()
             .is_some_and(|racks| racks.number(rack).is_some_and(|rack| racks.of(partition).contains(&rack))),
     };
-    if slow.iter().any(|topic| topic.needs_racks) {
+    let needed = slow.iter().any(|topic| topic.needs_racks);
+    if needed {
         let mut groups: BTreeMap<(Vec<u32>, usize), Vec<usize>> = BTreeMap::new();
         for (index, topic) in slow.iter().enumerate() {
             groups.entry((topic.subscribers.clone(), topic.free.len())).or_default().push(index);
@@ -204,17 +206,18 @@ fn slow(group: &Group) -> Vec<Vec<u32>> {
     for partitions in &mut plan {
         partitions.sort_unstable();
     }
-    plan
+    (plan, needed)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn any_group_is_split_as_kafka_describes_it(group in any_racked_group()) {
-        let plan = assign(&group);
+    fn any_group_is_split_as_kafka_describes_it(group in any_racked_group(), prefer_racks in any::<bool>()) {
+        let (plan, racks) = assign(&group, prefer_racks);
         prop_assert_eq!(check(&group, &plan, Completeness::Full), Ok(()));
         let partitions: Vec<Vec<u32>> = plan.assignments.into_iter().map(|a| a.partitions).collect();
-        prop_assert_eq!(partitions, slow(&group));
+        let (expected, needed) = slow(&group, prefer_racks);
+        prop_assert_eq!((partitions, racks), (expected, needed));
     }
 }
