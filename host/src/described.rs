@@ -177,14 +177,16 @@ impl DescribedGroup {
         self.group_of(self.members.iter().map(DescribedMember::subscription).collect())
     }
 
-    /// The group of this document's topics and of subscriptions that may differ from the document's: narrowed, or with user
+    /// The group of this document's topics and racks and of subscriptions that may differ from the document's: narrowed, or with user
     /// data that the document doesn't give.
     ///
     /// # Errors
     /// As [`Group::new`].
     pub fn group_of(&self, subscriptions: Vec<MemberSubscription>) -> Result<Group, GroupError> {
         let counts = self.topics.iter().map(|(name, topic)| (name.clone(), topic.partitions)).collect();
-        Group::new(&counts, subscriptions)
+        let racks = self.nodes.iter().filter_map(|node| Some((node.id, node.rack.clone()?))).collect();
+        let group = Group::new(&counts, subscriptions)?;
+        Ok(group.with_racks(&racks, |topic| self.topics.get(topic)?.replicas.as_deref()))
     }
 
     /// The member that leads; absent only in a group without members.

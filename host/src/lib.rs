@@ -8,7 +8,7 @@
 //! ```text
 //!  a group's members and topics ──► Assignor ──► plan ──► check ──► assignments
 //!                                      │           ▲        │ broken
-//!   Builtin: range, roundrobin, keep ──┤           └────────┴──► native fallback, and an Event saying why
+//!   Builtin: range, sticky, … ─────────┤           └────────┴──► native fallback, and an Event saying why
 //!   Plugin ◄── Component ◄── bytes ────┘
 //! ```
 //!

@@ -226,6 +226,70 @@ fn a_strategy_that_asks_for_lag_is_answered_from_the_description() {
     assert!(message.contains("unavailable") && message.contains("topics.t.lag.end"), "{message}");
 }
 
+/// c1 and c2 own everything; c3 has just come.
+const OWNED: &str = r#"{
+    "topics": {"t": {"partitions": 6}},
+    "members": [
+        {"id": "c1", "topics": ["t"], "owned": {"t": [0, 2, 4]}, "generation": 7},
+        {"id": "c2", "topics": ["t"], "owned": {"t": [1, 3, 5]}, "generation": 7},
+        {"id": "c3", "topics": ["t"]}
+    ]
+}"#;
+
+fn assignments(strategy: &str, group: &str) -> Value {
+    let output = assignor(&["assign", "--strategy", strategy, "--json"], group.as_bytes());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    json(&output)["assignments"].take()
+}
+
+#[test]
+fn members_of_sticky_tell_in_user_data_what_they_owned_and_have_given_it_up() {
+    let moved = json!({"c1": {"t": [0, 2]}, "c2": {"t": [1, 3]}, "c3": {"t": [4, 5]}});
+    assert_eq!(assignments("sticky", OWNED), moved);
+    // c2's own user data, from an older generation, names what c1 owned: t-0 and t-4.
+    let told = "AAAAAQABdAAAAAIAAAAAAAAABAAAAAU=";
+    let other =
+        OWNED.replace(r#"[1, 3, 5]}, "generation": 7"#, &format!(r#"[1, 3, 5]}}, "user_data": "{told}""#));
+    assert_ne!(other, OWNED);
+    let answer = assignments("sticky", &other);
+    assert_eq!(answer["c1"], json!({"t": [0, 2]}));
+    // From generation 9 they are its own.
+    let newer = other.replace("AAAAAU=", "AAAAAk=");
+    assert_eq!(assignments("sticky", &newer)["c2"], json!({"t": [0, 4]}));
+}
+
+#[test]
+fn cooperative_sticky_holds_back_what_its_owners_must_give_up_first() {
+    let kept = json!({"c1": {"t": [0, 2]}, "c2": {"t": [1, 3]}, "c3": {}});
+    assert_eq!(assignments("cooperative-sticky", OWNED), kept);
+    let text = stdout(&assignor(&["assign", "--strategy", "cooperative-sticky"], OWNED.as_bytes()));
+    assert!(text.contains("2 partitions are held back"), "{text}");
+}
+
+#[test]
+fn racks_of_nodes_and_members_count_for_built_ins() {
+    let group = r#"{
+        "nodes": [{"id": 1, "rack": "r1"}, {"id": 2, "rack": "r2"}],
+        "topics": {"t": {"partitions": 4, "replicas": [[2], [1], [2], [1]]}},
+        "members": [{"id": "c1", "topics": ["t"], "rack": "r1"}, {"id": "c2", "topics": ["t"], "rack": "r2"}]
+    }"#;
+    let matched = json!({"c1": {"t": [1, 3]}, "c2": {"t": [0, 2]}});
+    for strategy in ["range", "sticky", "cooperative-sticky"] {
+        assert_eq!(assignments(strategy, group), matched, "{strategy}");
+    }
+}
+
+#[test]
+fn a_plugin_may_be_given_with_the_name_that_it_should_have() {
+    let named = |name: &str| format!("{name}={}", weighted());
+    assert_eq!(assignments(&named("weighted"), GROUP)["c1"]["t"].as_array().unwrap().len(), 2);
+    let output = assignor(&["assign", "--strategy", &named("other"), "--json"], GROUP.as_bytes());
+    assert_eq!(json(&output)["cause"]["code"], "name-mismatch");
+    let output = assignor(&["assign", "--strategy", &named("sticky")], GROUP.as_bytes());
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("reserved"), "{}", stderr(&output));
+}
+
 #[test]
 fn a_mistyped_built_in_is_bad_input() {
     let output = assignor(&["assign", "--strategy", "rnage"], GROUP.as_bytes());

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use assignor_host::builtin::STICKY;
 use assignor_host::described::{DescribedGroup, DescribedMember, DescribedServices};
 use assignor_host::{
-    Assignor as _, Builtin, Component, Context, Decision, Fallback, FallbackPolicy, Group, LoadError,
-    MemberSubscription, Outcome, Plugin, Protocol, Runtime, RuntimeOptions, Strategy, read_component,
+    Assignor, Builtin, Context, Decision, Fallback, FallbackPolicy, Group, LoadError, MemberSubscription,
+    Outcome, Plugin, Protocol, Runtime, RuntimeOptions, Strategy, Subscription, check_name, read_component,
 };
 
 use crate::files::read_text;
@@ -30,7 +31,9 @@ A group is one JSON object. All but a topic's partitions, a member's id and its 
                      \"lag\": {\"begin\": [0, 0], \"end\": [9, 5], \"committed\": [3, -1]}}},
    \"members\": [{\"id\": \"m1\", \"instance_id\": \"i1\", \"topics\": [\"t\"], \"owned\": {\"t\": [0]}, \"generation\": 3,
                 \"rack\": \"r1\", \"user_data\": \"<base64>\", \"config\": {\"weight\": \"2\"}}]}
-A member without user_data is asked: by its own instance of the plugin, with --config and the member's config over it.
+Each member joins as a real one would: its own instance of the strategy, with --config and the member's config over it, is told what the
+member owns, if anything is said of that, and asked for the topics and the user_data that the file doesn't give. Members of sticky, which
+is eager, give up what they own before they join: only their user_data tells of it.
 
 With --json, one object:
   {\"assignments\": {\"m1\": {\"t\": [0, 1]}}, \"assignor\": \"my-strategy\", \"outcome\": \"plugin\" | \"native\" | \"fallback\",
@@ -38,8 +41,9 @@ With --json, one object:
 
 Exit codes: 0 decided, also by the fallback; 2 bad input, the message names the place; 3 with --strict, the fallback decided.")]
 pub(crate) struct Assign {
-    /// A built-in (keep, range, roundrobin) or the file of a component.
-    #[arg(long, value_name = "NAME|FILE")]
+    /// A built-in (cooperative-sticky, keep, range, roundrobin, sticky), the file of a component, or both: the name that it should have,
+    /// and the file.
+    #[arg(long, value_name = "NAME|FILE|NAME=FILE")]
     strategy: String,
     /// The group's file; - for standard input.
     #[arg(long, value_name = "FILE|-", default_value = "-")]
@@ -112,9 +116,42 @@ impl Assign {
     ) -> anyhow::Result<(Strategy, Group)> {
         let observer = Arc::new(|_: &_| ());
         if let Some(builtin) = Builtin::by_name(&self.strategy) {
-            return Ok((Strategy::native(Box::new(builtin), observer), described.group()?));
+            let group = self.joined(described, services, |_| Ok(builtin.clone()))?;
+            return Ok((Strategy::native(Box::new(builtin), observer), group));
         }
+        let (name, path) = self.file()?;
+        let policy = FallbackPolicy {
+            fallback: Fallback::by_name(&self.fallback).context("a fallback that the arguments allow")?,
+            ..FallbackPolicy::default()
+        };
+        let runtime = Runtime::new(RuntimeOptions::default())?;
+        let all = self.config()?;
+        let config = config_of(described.leader(), &all);
+        match load(&runtime, name, path, config.clone()) {
+            Ok(plugin) => {
+                let component = Arc::clone(plugin.component());
+                let group = self.joined(described, services, |member| {
+                    Plugin::new(&component, config_of(Some(member), &all))
+                })?;
+                Ok((Strategy::plugin(plugin, policy, observer), group))
+            }
+            Err(cause) => {
+                let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
+                let name = name.map_or_else(stem, Into::into);
+                let strategy =
+                    Strategy::degraded(&runtime, &name, &[Protocol::Eager], config, cause, policy, observer);
+                Ok((strategy, described.group()?))
+            }
+        }
+    }
+
+    /// The component's file, and the name that it should have, if given.
+    fn file(&self) -> anyhow::Result<(Option<&str>, &Path)> {
         let path = Path::new(&self.strategy);
+        if let Some((name, file)) = self.strategy.split_once('=').filter(|_| !path.exists()) {
+            check_name(name).map_err(|e| bad_input(anyhow!("--strategy {:?}: {e}", self.strategy)))?;
+            return Ok((Some(name), Path::new(file)));
+        }
         // A mistyped name of a built-in is bad input; a file that isn't there is what a consumer falls back from.
         if !path.exists() && path.file_name() == Some(path.as_os_str()) && path.extension().is_none() {
             let names = assignor_host::builtin::NAMES.join(", ");
@@ -123,68 +160,64 @@ impl Assign {
                 self.strategy
             )));
         }
-        let policy = FallbackPolicy {
-            fallback: Fallback::by_name(&self.fallback).context("a fallback that the arguments allow")?,
-            ..FallbackPolicy::default()
-        };
-        let runtime = Runtime::new(RuntimeOptions::default())?;
-        let config = self.config(described.leader())?;
-        match load(&runtime, path, config.clone()) {
-            Ok(plugin) => {
-                let group = self.joined(described, services, plugin.component())?;
-                Ok((Strategy::plugin(plugin, policy, observer), group))
-            }
-            Err(cause) => {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy();
-                let strategy =
-                    Strategy::degraded(&runtime, &name, &[Protocol::Eager], config, cause, policy, observer);
-                Ok((strategy, described.group()?))
-            }
-        }
+        Ok((None, path))
     }
 
-    /// The group after every member has asked its own instance of the plugin what to tell, unless the description has its user data.
-    fn joined(
+    /// The group after every member has told its own instance of the strategy what it owns, and asked it what to tell the leader,
+    /// unless the description has its user data.
+    fn joined<A: Assignor>(
         &self,
         described: &DescribedGroup,
         services: &Arc<DescribedServices>,
-        component: &Arc<Component>,
+        instance: impl Fn(&DescribedMember) -> Result<A, LoadError>,
     ) -> anyhow::Result<Group> {
         let mut subscriptions = Vec::with_capacity(described.members.len());
         for member in &described.members {
             let mut joins = member.subscription();
             if member.user_data.is_none() {
                 let context = described.context_of(member, services);
-                ask(component, self.config(Some(member))?, &context, &mut joins);
+                ask(instance(member), &context, &mut joins);
+            }
+            if self.strategy == STICKY {
+                joins.subscription.owned.clear();
             }
             subscriptions.push(joins);
         }
         Ok(described.group_of(subscriptions)?)
     }
 
-    /// The configuration of a member's strategy: that of all members, and its own over it.
-    fn config(&self, member: Option<&DescribedMember>) -> anyhow::Result<BTreeMap<String, String>> {
+    /// The configuration of all members' strategies.
+    fn config(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let mut config = BTreeMap::new();
         for (key, value) in &self.config {
             if config.insert(key.clone(), value.clone()).is_some() {
                 return Err(bad_input(anyhow!("--config {key}: the key is given twice")));
             }
         }
-        config.extend(member.map(|m| m.config.clone()).unwrap_or_default());
         Ok(config)
     }
 }
 
+/// The configuration of a member's strategy: that of all members, and its own over it.
+fn config_of(member: Option<&DescribedMember>, all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let own = member.into_iter().flat_map(|member| &member.config);
+    all.iter().chain(own).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// Fills in what the member's own instance tells the leader. Where that fails the member joins with all topics and no user data, as in
 /// a real group.
-fn ask(
-    component: &Arc<Component>,
-    config: BTreeMap<String, String>,
-    cx: &Context,
-    joins: &mut MemberSubscription,
-) {
-    let told = Plugin::new(component, config).map_err(|e| e.to_string()).and_then(|mut plugin| {
-        plugin.subscription(cx, &joins.subscription.topics).map_err(|e| e.to_string())
+fn ask<A: Assignor>(instance: Result<A, LoadError>, cx: &Context, joins: &mut MemberSubscription) {
+    let Subscription { topics, owned, generation, .. } = &joins.subscription;
+    let told = instance.map_err(|e| e.to_string()).and_then(|mut instance| {
+        // Who says neither has just come.
+        if !owned.is_empty() || generation.is_some_and(|generation| generation >= 0) {
+            let generation = generation.unwrap_or(-1);
+            let cx = Context { generation, ..cx.clone() };
+            if let Err(error) = instance.on_assignment(&cx, owned, None, generation) {
+                tracing::warn!(member = joins.member_id, "its strategy is not told what it owns: {error}");
+            }
+        }
+        instance.subscription(cx, topics).map_err(|e| e.to_string())
     });
     match told {
         Ok(interest) => {
@@ -197,9 +230,20 @@ fn ask(
     }
 }
 
-fn load(runtime: &Runtime, path: &Path, config: BTreeMap<String, String>) -> Result<Plugin, LoadError> {
+fn load(
+    runtime: &Runtime,
+    name: Option<&str>,
+    path: &Path,
+    config: BTreeMap<String, String>,
+) -> Result<Plugin, LoadError> {
     let bytes = read_component(path, runtime.limits().component_bytes)?;
-    Plugin::new(&runtime.compile(&bytes)?, config)
+    let plugin = Plugin::new(&runtime.compile(&bytes)?, config)?;
+    match name.filter(|name| *name != plugin.name()) {
+        Some(name) => {
+            Err(LoadError::NameMismatch { found: plugin.name().to_owned(), expected: name.to_owned() })
+        }
+        None => Ok(plugin),
+    }
 }
 
 fn warn_of_unknown_topics(described: &DescribedGroup) {
