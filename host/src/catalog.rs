@@ -5,7 +5,7 @@
 //! | `partition.assignment.strategy` | `range` | a list, most wanted first: built-ins by name or Java class name, plugins as a path ending in `.wasm` or as `name=path` |
 //! | `assignor.strategy.<name>.<key>` | – | configuration of a plugin, which sees `<key>` |
 //! | `assignor.strategy.<name>.protocols` | – | for a plugin given as `name=path`: the protocols to join with when its file can't be loaded |
-//! | `assignor.fallback` | `keep` | `keep`, `range` or `hold`: what decides when a strategy fails |
+//! | `assignor.fallback` | `keep` | `keep`, `range`, `cooperative-sticky` or `hold`: what decides when a strategy fails |
 //! | `assignor.bench.after` | 3 | failures in a row after which a strategy is not asked for a while |
 //! | `assignor.bench.pause.ms`, `assignor.bench.pause.max.ms` | 30000, 600000 | for how long, at first and at most |
 //! | `assignor.cache.dir` | none | a private folder for compiled components |
@@ -274,7 +274,7 @@ fn policy(properties: &BTreeMap<String, String>) -> Result<FallbackPolicy, Catal
         Some(name) => Fallback::by_name(name).ok_or_else(|| CatalogError::Invalid {
             key: "assignor.fallback".into(),
             value: name.clone(),
-            reason: "there are keep, range and hold".into(),
+            reason: "there are keep, range, cooperative-sticky and hold".into(),
         })?,
     };
     Ok(FallbackPolicy {
@@ -352,6 +352,17 @@ mod tests {
     }
 
     #[test]
+    fn sticky_strategies_go_by_their_java_class_names_too() {
+        let list = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor, org.apache.kafka.clients.consumer.StickyAssignor, keep";
+        let catalog = catalog(&[(STRATEGY_LIST, list), ("assignor.fallback", "cooperative-sticky")]).unwrap();
+        let strategies = catalog.strategies().iter();
+        let told: Vec<_> = strategies.map(|s| (s.name(), names::protocols(s.protocols()))).collect();
+        let both = "eager, cooperative".to_owned();
+        let expected = [("cooperative-sticky", both.clone()), ("sticky", "eager".into()), ("keep", both)];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
     fn kafka_13204_two_strategies_of_one_name_are_refused() {
         let list = "range,org.apache.kafka.clients.consumer.RangeAssignor";
         assert!(refused(&[(STRATEGY_LIST, list)]).contains("two strategies are named \"range\""));
@@ -389,7 +400,9 @@ mod tests {
         assert!(refused(&[(STRATEGY_LIST, " , ")]).contains("no strategy is named"));
         assert!(refused(&[(STRATEGY_LIST, "range=x.wasm")]).contains("reserved"));
         assert!(refused(&[("assignor.falback", "keep")]).contains("assignor.falback"));
-        assert!(refused(&[("assignor.fallback", "kep")]).contains("keep, range and hold"));
+        assert!(
+            refused(&[("assignor.fallback", "kep")]).contains("keep, range, cooperative-sticky and hold")
+        );
         assert!(refused(&[("assignor.limit.assign.ms", "-1")]).contains("positive whole number"));
         assert!(
             refused(&[("assignor.strategy.other.weight", "1")]).contains("assignor.strategy.other.weight")

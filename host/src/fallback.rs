@@ -21,11 +21,14 @@ use crate::plugin::{Estate, Plugin, Runtime};
 /// What decides when a strategy fails (`assignor.fallback`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fallback {
-    /// Everyone keeps what they validly own, the rest goes to the least loaded; from the third fallback in a row on, range.
+    /// Everyone keeps what they validly own, the rest goes to the least loaded; from the third fallback in a row on
+    /// cooperative-sticky, or range under a strategy that is eager only.
     #[default]
     Keep,
     /// Range, at once.
     Range,
+    /// Cooperative-sticky, at once: evens out, and moves little.
+    CooperativeSticky,
     /// Everyone keeps what they validly own, the rest is left unassigned, loudly: for those who must not process a
     /// partition in the wrong place.
     Hold,
@@ -34,7 +37,8 @@ pub enum Fallback {
 impl Fallback {
     /// The fallback of that name, as configured.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Keep, Self::Range, Self::Hold].into_iter().find(|fallback| fallback.name() == name)
+        let all = [Self::Keep, Self::Range, Self::CooperativeSticky, Self::Hold];
+        all.into_iter().find(|fallback| fallback.name() == name)
     }
 
     /// Its name in the configuration.
@@ -42,6 +46,7 @@ impl Fallback {
         match self {
             Self::Keep => crate::builtin::KEEP,
             Self::Range => crate::builtin::RANGE,
+            Self::CooperativeSticky => crate::builtin::COOPERATIVE_STICKY,
             Self::Hold => "hold",
         }
     }
@@ -338,7 +343,11 @@ impl Strategy {
         let group = state.last.as_owned(&group).unwrap_or(group);
         let native = match self.0.policy.fallback {
             Fallback::Keep if in_a_row < KEEP_BELOW => Some(Builtin::keep()),
+            Fallback::Keep if self.0.protocols.contains(&Protocol::Cooperative) => {
+                Some(Builtin::cooperative_sticky())
+            }
             Fallback::Keep | Fallback::Range => Some(Builtin::range()),
+            Fallback::CooperativeSticky => Some(Builtin::cooperative_sticky()),
             Fallback::Hold => None,
         };
         let (plan, used) = match native {

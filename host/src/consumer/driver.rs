@@ -470,9 +470,13 @@ impl Driver {
     fn looked_up(&mut self, now: Moment) {
         self.looking_up = false;
         let watched: Vec<String> = self.machine.watched().cloned().collect();
-        let counts = self.common.metadata.with(|cluster| cluster.counts(&watched));
+        let config = &self.common.config;
+        let (counts, racks) = self
+            .common
+            .metadata
+            .with(|cluster| (cluster.counts(&watched), work::watched_racks(config, cluster, &watched)));
         self.look_up_due = now + self.look_up_pause(counts.len() == watched.len());
-        self.machine.looked_up(now, &counts);
+        self.machine.looked_up(now, &counts, racks);
     }
 
     fn fail(&mut self, error: ConsumerError) {

@@ -1,50 +1,132 @@
 //! What the cluster looks like: brokers and topics, asked of any broker that answers.
 
 use std::cell::{Cell, RefCell};
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kafka_protocol::ResponseError;
-use kafka_protocol::messages::MetadataRequest;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse};
 
 use super::config::{Address, ConsumerConfig};
 use super::connection::{Call, Channel, Settings};
 use super::coordinator::text;
 use crate::assignor::Node;
+use crate::group::{Group, GroupError, MemberSubscription};
 
 /// Brokers and topics as last seen.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub(super) nodes: Vec<Node>,
     addresses: BTreeMap<i32, Address>,
-    /// For each topic that exists its partitions, by index.
-    pub(super) topics: BTreeMap<String, Vec<Partition>>,
+    /// The racks of brokers, those that are away included: a broker that restarts must not count as a change of racks
+    /// (KAFKA-20778).
+    racks: BTreeMap<i32, String>,
+    /// The topics that exist.
+    pub(super) topics: BTreeMap<String, Topic>,
 }
 
-/// A partition's brokers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Partition {
-    /// The leader's id, -1 where there is none.
-    pub(super) leader: i32,
-    pub(super) replicas: Vec<i32>,
+/// The brokers of a topic's partitions, by the partition's index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Topic {
+    /// The leaders' ids, -1 where there is none.
+    pub(super) leaders: Vec<i32>,
+    /// The ids of the brokers that hold each partition.
+    pub(super) replicas: Vec<Vec<i32>>,
 }
+
+/// So many brokers that are away are remembered: a cluster whose brokers come and go under ever new ids must not fill memory.
+const REMEMBERED_BROKERS: usize = 10_000;
 
 impl Cluster {
     /// The partition counts of these topics, as far as they exist.
     pub(super) fn counts<'a>(&self, topics: impl IntoIterator<Item = &'a String>) -> BTreeMap<String, u32> {
         let count = |t: &'a String| {
-            let partitions = self.topics.get(t)?;
-            Some((t.clone(), u32::try_from(partitions.len()).ok()?))
+            let topic = self.topics.get(t)?;
+            Some((t.clone(), u32::try_from(topic.leaders.len()).ok()?))
         };
         topics.into_iter().filter_map(count).collect()
     }
 
     /// The broker that leads a partition.
     pub(super) fn leader(&self, topic: &str, partition: u32) -> Option<&Address> {
-        let partition = self.topics.get(topic)?.get(partition as usize)?;
-        self.addresses.get(&partition.leader)
+        let leader = self.topics.get(topic)?.leaders.get(partition as usize)?;
+        self.addresses.get(leader)
+    }
+
+    /// The group of these members, their topics as far as they exist, and the racks of the topics' replicas.
+    ///
+    /// # Errors
+    /// As [`Group::new`].
+    pub(super) fn group(
+        &self,
+        counts: &BTreeMap<String, u32>,
+        members: Vec<MemberSubscription>,
+    ) -> Result<Group, GroupError> {
+        let replicas = |topic: &str| self.topics.get(topic).map(|topic| topic.replicas.as_slice());
+        Ok(Group::new(counts, members)?.with_racks(&self.racks, replicas))
+    }
+
+    /// A digest of the racks that each partition of these topics is in, to find out whether they have changed.
+    pub(super) fn racks_of<'a>(&self, topics: impl IntoIterator<Item = &'a String>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for name in topics {
+            let Some(topic) = self.topics.get(name) else { continue };
+            name.hash(&mut hasher);
+            for replicas in &topic.replicas {
+                let racks: BTreeSet<&String> = replicas.iter().filter_map(|id| self.racks.get(id)).collect();
+                racks.hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Takes over what a broker knows of the cluster and of the topics that it was asked for.
+    fn learn(&mut self, answer: MetadataResponse) -> Vec<TopicProblem> {
+        self.nodes.clear();
+        self.addresses.clear();
+        if self.racks.len() > REMEMBERED_BROKERS {
+            self.racks.clear();
+        }
+        for broker in answer.brokers {
+            let (id, host) = (broker.node_id.0, broker.host.to_string());
+            if let Ok(port) = u16::try_from(broker.port) {
+                self.addresses.insert(id, Address { host: host.clone(), port });
+            }
+            let rack = broker.rack.map(|rack| rack.to_string());
+            match &rack {
+                Some(rack) => self.racks.insert(id, rack.clone()),
+                None => self.racks.remove(&id),
+            };
+            self.nodes.push(Node { id, host, rack });
+        }
+        self.nodes.sort_by_key(|n| n.id);
+        let mut problems = Vec::new();
+        for topic in answer.topics {
+            let Some(name) = topic.name.map(|n| n.0.to_string()) else { continue };
+            match ResponseError::try_from_code(topic.error_code) {
+                None => {
+                    let mut partitions = topic.partitions;
+                    partitions.sort_by_key(|p| p.partition_index);
+                    let leaders = partitions.iter().map(|p| p.leader_id.0).collect();
+                    let replicas = |nodes: Vec<BrokerId>| nodes.into_iter().map(|id| id.0).collect();
+                    let replicas = partitions.into_iter().map(|p| replicas(p.replica_nodes)).collect();
+                    self.topics.insert(name, Topic { leaders, replicas });
+                }
+                // Not there (any more), or just being created.
+                Some(ResponseError::UnknownTopicOrPartition | ResponseError::LeaderNotAvailable) => {
+                    self.topics.remove(&name);
+                }
+                Some(error) => {
+                    self.topics.remove(&name);
+                    problems.push(TopicProblem { topic: name, error });
+                }
+            }
+        }
+        problems
     }
 }
 
@@ -141,44 +223,7 @@ impl Metadata {
                     .with_allow_auto_topic_creation(self.allow_creation)
             })
             .await?;
-        let mut problems = Vec::new();
-        let mut cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-        cluster.nodes.clear();
-        cluster.addresses.clear();
-        for broker in answer.brokers {
-            let (id, host) = (broker.node_id.0, broker.host.to_string());
-            if let Ok(port) = u16::try_from(broker.port) {
-                cluster.addresses.insert(id, Address { host: host.clone(), port });
-            }
-            cluster.nodes.push(Node { id, host, rack: broker.rack.map(|r| r.to_string()) });
-        }
-        cluster.nodes.sort_by_key(|n| n.id);
-        for topic in answer.topics {
-            let Some(name) = topic.name.map(|n| n.0.to_string()) else { continue };
-            match ResponseError::try_from_code(topic.error_code) {
-                None => {
-                    let mut partitions = topic.partitions;
-                    partitions.sort_by_key(|p| p.partition_index);
-                    let partitions = partitions
-                        .into_iter()
-                        .map(|p| Partition {
-                            leader: p.leader_id.0,
-                            replicas: p.replica_nodes.into_iter().map(|b| b.0).collect(),
-                        })
-                        .collect();
-                    cluster.topics.insert(name, partitions);
-                }
-                // Not there (any more), or just being created.
-                Some(ResponseError::UnknownTopicOrPartition | ResponseError::LeaderNotAvailable) => {
-                    cluster.topics.remove(&name);
-                }
-                Some(error) => {
-                    cluster.topics.remove(&name);
-                    problems.push(TopicProblem { topic: name, error });
-                }
-            }
-        }
-        Ok(problems)
+        Ok(self.cluster.lock().unwrap_or_else(PoisonError::into_inner).learn(answer))
     }
 }
 
@@ -186,6 +231,9 @@ impl Metadata {
 mod tests {
     use std::time::Duration;
 
+    use kafka_protocol::messages::metadata_response::{
+        MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+    };
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -193,17 +241,74 @@ mod tests {
 
     #[test]
     fn only_topics_that_exist_are_counted_and_only_known_leaders_found() {
-        let partition = |leader| Partition { leader, replicas: vec![leader] };
+        let topic = Topic { leaders: vec![1, -1], replicas: vec![vec![1], vec![1]] };
         let cluster = Cluster {
-            nodes: Vec::new(),
             addresses: [(1, Address { host: "a".into(), port: 1 })].into(),
-            topics: [("t".to_owned(), vec![partition(1), partition(-1)])].into(),
+            topics: [("t".to_owned(), topic)].into(),
+            ..Cluster::default()
         };
         let wanted = ["t".to_owned(), "gone".to_owned()];
         assert_eq!(cluster.counts(&wanted), BTreeMap::from([("t".to_owned(), 2)]));
         assert_eq!(cluster.leader("t", 0).map(|a| a.port), Some(1));
         assert_eq!(cluster.leader("t", 1), None);
         assert_eq!(cluster.leader("t", 2), None);
+    }
+
+    /// An answer that tells these brokers and their racks, and a topic `t` of partitions on these brokers.
+    fn answer(brokers: &[(i32, Option<&str>)], partitions: &[&[i32]]) -> MetadataResponse {
+        let brokers = brokers.iter().map(|(id, rack)| {
+            let rack = rack.map(|rack| text(rack));
+            MetadataResponseBroker::default().with_node_id(BrokerId(*id)).with_port(1).with_rack(rack)
+        });
+        // A broker may tell partitions in any order.
+        let partitions = partitions.iter().enumerate().rev().map(|(index, replicas)| {
+            let index = i32::try_from(index).unwrap();
+            let replicas = replicas.iter().map(|id| BrokerId(*id)).collect();
+            MetadataResponsePartition::default().with_partition_index(index).with_replica_nodes(replicas)
+        });
+        let topic = MetadataResponseTopic::default()
+            .with_name(Some(text("t").into()))
+            .with_partitions(partitions.collect());
+        MetadataResponse::default().with_brokers(brokers.collect()).with_topics(vec![topic])
+    }
+
+    #[test]
+    fn the_racks_of_partitions_reach_the_group() {
+        let mut cluster = Cluster::default();
+        cluster.learn(answer(&[(1, Some("a")), (2, Some("b")), (3, None)], &[&[1, 2], &[3], &[2]]));
+        let mut member = crate::test_support::member("m", &["t"], None, &[]);
+        member.subscription.rack = Some("b".into());
+        let counts = cluster.counts(&["t".to_owned()]);
+        let group = cluster.group(&counts, vec![member.clone()]).unwrap();
+        let racks = group.racks().unwrap();
+        assert_eq!([racks.of(0), racks.of(1), racks.of(2)], [&[0, 1][..], &[], &[1]]);
+        member.subscription.rack = None;
+        assert_eq!(cluster.group(&counts, vec![member]).unwrap().racks(), None, "nobody asks");
+    }
+
+    #[test]
+    fn kafka_20778_a_broker_that_restarts_changes_no_racks_and_a_moved_partition_does() {
+        let topics = ["t".to_owned()];
+        let mut cluster = Cluster::default();
+        let mut after = |brokers: &[(i32, Option<&str>)], partitions: &[&[i32]]| {
+            cluster.learn(answer(brokers, partitions));
+            cluster.racks_of(&topics)
+        };
+        let all = [(1, Some("a")), (2, Some("b")), (4, Some("b"))];
+        let before = after(&all, &[&[1, 2], &[2]]);
+        assert_eq!(after(&all[..1], &[&[1, 2], &[2]]), before, "2 is away");
+        assert_eq!(after(&all, &[&[4, 1], &[4]]), before, "the same racks on other brokers");
+        assert_ne!(after(&all, &[&[1, 2], &[1]]), before);
+        assert_ne!(after(&[(1, Some("a")), (2, None)], &[&[1, 2], &[2]]), before, "2 has no rack any more");
+    }
+
+    #[test]
+    fn brokers_that_come_and_go_do_not_fill_memory() {
+        let mut cluster = Cluster::default();
+        for id in 0..2 * i32::try_from(REMEMBERED_BROKERS).unwrap() {
+            cluster.learn(answer(&[(id, Some("a"))], &[]));
+            assert!(cluster.racks.len() <= REMEMBERED_BROKERS + 1);
+        }
     }
 
     /// A broker that takes connections and answers the request for versions; then it hangs, or answers FindCoordinator with this

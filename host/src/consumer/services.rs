@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::metadata::{Cluster, Partition};
+use super::metadata::{Cluster, Topic};
 use super::shared::Shared;
 use crate::assignor::{Node, Services, Unavailable};
 
@@ -15,10 +15,9 @@ pub(super) struct ConsumerServices {
 }
 
 impl ConsumerServices {
-    fn partitions<T>(&self, topic: &str, of: impl Fn(&Partition) -> T) -> Result<Vec<T>, Unavailable> {
+    fn topic<T>(&self, topic: &str, of: impl Fn(&Topic) -> T) -> Result<T, Unavailable> {
         let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-        let partitions = cluster.topics.get(topic).map(|list| list.iter().map(of).collect());
-        partitions.ok_or_else(|| Unavailable(format!("topic {topic:?} is not known")))
+        cluster.topics.get(topic).map(of).ok_or_else(|| Unavailable(format!("topic {topic:?} is not known")))
     }
 }
 
@@ -29,11 +28,11 @@ impl Services for ConsumerServices {
     }
 
     fn leaders(&self, topic: &str, _: Instant) -> Result<Vec<i32>, Unavailable> {
-        self.partitions(topic, |p| p.leader)
+        self.topic(topic, |t| t.leaders.clone())
     }
 
     fn replicas(&self, topic: &str, _: Instant) -> Result<Vec<Vec<i32>>, Unavailable> {
-        self.partitions(topic, |p| p.replicas.clone())
+        self.topic(topic, |t| t.replicas.clone())
     }
 
     fn request_rebalance(&self, after: Duration, cause: &str) {

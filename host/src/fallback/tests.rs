@@ -30,12 +30,20 @@ struct Setup {
 }
 
 fn strategy(fallback: Fallback, outcomes: Vec<Result<Plan, CallError>>) -> Setup {
+    strategy_under(&[Protocol::Eager], fallback, outcomes)
+}
+
+fn strategy_under(
+    protocols: &[Protocol],
+    fallback: Fallback,
+    outcomes: Vec<Result<Plan, CallError>>,
+) -> Setup {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&events);
     let policy = FallbackPolicy { fallback, ..FallbackPolicy::default() };
     let strategy = Strategy::new(
         "scripted".into(),
-        vec![Protocol::Eager],
+        protocols.to_vec(),
         Source::Native(Box::new(Scripted(outcomes.into()))),
         policy,
         Arc::new(move |event: &Event| sink.lock().unwrap().push(event.clone())),
@@ -184,6 +192,29 @@ fn from_the_third_fallback_in_a_row_on_range_evens_out_whatever_the_cause() {
     let by: Vec<_> = decisions.iter().map(|d| d.decided_by.as_str()).collect();
     assert_eq!(by, ["scripted", "keep", "keep", "keep", "range", "scripted", "keep"]);
     assert!(!setup.events.lock().unwrap().iter().any(|e| matches!(e, Event::Benched { .. })));
+}
+
+/// A member that tells what it owns of topic `t`, and in user data what a plugin wants to know.
+fn owner(id: &str, owned: &[u32]) -> crate::group::MemberSubscription {
+    let mut member = member(id, &["t"], Some(1), owned);
+    // As a generation of Kafka's CooperativeStickyAssignor it would be the highest.
+    member.subscription.user_data = Some(vec![0x7f, 0xff, 0xff, 0xff]);
+    member
+}
+
+#[test]
+fn under_the_cooperative_protocol_cooperative_sticky_evens_out_and_moves_only_what_it_must() {
+    let group = group(&[("t", 6)], vec![owner("a", &[0, 3, 4, 5]), owner("b", &[1]), owner("c", &[2])]);
+    let both = [Protocol::Eager, Protocol::Cooperative];
+    let evened = [vec![0, 3], vec![1], vec![2]];
+    let setup = strategy_under(&both, Fallback::Keep, vec![trap(), trap(), trap()]);
+    let decisions: Vec<_> = (0..3).map(|_| setup.strategy.decide(&at(0), &group)).collect();
+    let by: Vec<_> = decisions.iter().map(|d| d.decided_by.as_str()).collect();
+    assert_eq!(by, ["keep", "keep", "cooperative-sticky"]);
+    assert_eq!((partitions(&decisions[2]).as_slice(), decisions[2].withheld), (&evened[..], 2));
+
+    let at_once = strategy_under(&both, Fallback::CooperativeSticky, vec![trap()]);
+    assert_eq!(partitions(&at_once.strategy.decide(&at(0), &group)), evened);
 }
 
 #[test]

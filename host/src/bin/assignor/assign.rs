@@ -52,7 +52,7 @@ pub(crate) struct Assign {
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_value)]
     config: Vec<(String, String)>,
     /// What decides if the strategy fails.
-    #[arg(long, value_name = "NAME", default_value = "keep", value_parser = ["keep", "range", "hold"])]
+    #[arg(long, value_name = "NAME", default_value = "keep", value_parser = ["keep", "range", "cooperative-sticky", "hold"])]
     fallback: String,
     /// Exit with 3 if the fallback decided.
     #[arg(long)]

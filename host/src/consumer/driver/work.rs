@@ -15,11 +15,11 @@ use super::{CommitError, Common, Event};
 use crate::assignor::Context;
 use crate::builtin::{Builtin, KEEP};
 use crate::cause::{CallError, Cause};
-use crate::consumer::config::OffsetReset;
+use crate::consumer::config::{ConsumerConfig, OffsetReset};
 use crate::consumer::connection::Channel;
 use crate::consumer::error::ConsumerError;
 use crate::consumer::machine::{Identity, Planned};
-use crate::consumer::metadata::TopicProblem;
+use crate::consumer::metadata::{Cluster, TopicProblem};
 use crate::consumer::offsets::{self, End, OffsetError, Offsets};
 use crate::consumer::shared::Assignment;
 use crate::group::{Group, MemberSubscription};
@@ -74,8 +74,13 @@ async fn make_plan(
             let _ = common.events.send(Event::Failed(ConsumerError::TopicAuthorization { topic }));
         }
     }
-    let existing = common.metadata.with(|cluster| cluster.counts(&topics));
-    let group = Arc::new(Group::new(&existing, members).map_err(|e| e.to_string())?);
+    let (existing, racks, group) = common.metadata.with(|cluster| {
+        let existing = cluster.counts(&topics);
+        let racks = watched_racks(config, cluster, &topics);
+        let group = cluster.group(&existing, members);
+        (existing, racks, group)
+    });
+    let group = Arc::new(group.map_err(|e| e.to_string())?);
     let left = deadline.saturating_duration_since(Instant::now());
     let plan = common.strategist.assign(strategy, cx, Arc::clone(&group), left).await;
     let plan = sound(&group, plan).unwrap_or_else(|cause| {
@@ -93,7 +98,16 @@ async fn make_plan(
     let blobs = group.members().iter().zip(&plan.assignments).map(blob).collect::<Result<Vec<_>, _>>()?;
     // Topics that don't exist yet are watched as well.
     let counts = topics.into_iter().map(|t| (t.clone(), existing.get(&t).copied().unwrap_or(0))).collect();
-    Ok(Planned { blobs, counts })
+    Ok(Planned { blobs, counts, racks })
+}
+
+/// The racks that a leader watches: as in Kafka none, if it has none itself (`ConsumerCoordinator.PartitionRackInfo`).
+pub(super) fn watched_racks<'a>(
+    config: &ConsumerConfig,
+    cluster: &Cluster,
+    topics: impl IntoIterator<Item = &'a String>,
+) -> Option<u64> {
+    config.client_rack.is_some().then(|| cluster.racks_of(topics))
 }
 
 /// Strategies of a catalog check their plans and fall back by themselves; any other may do neither, and no unsound plan leaves the

@@ -94,6 +94,8 @@ pub(super) struct Machine {
     leader: bool,
     /// The topics that the leader's plan was made of, and their partition counts.
     watched: BTreeMap<String, u32>,
+    /// And the racks of their replicas, if watched.
+    racks: Option<u64>,
     /// No JoinGroup before then.
     join_after: Moment,
     failures: u32,
@@ -130,6 +132,7 @@ impl Machine {
             strategy: 0,
             leader: false,
             watched: BTreeMap::new(),
+            racks: None,
             join_after: now,
             failures: 0,
             syncs_refused: 0,
@@ -301,6 +304,7 @@ impl Machine {
         match planned {
             Ok(planned) => {
                 self.watched = planned.counts;
+                self.racks = planned.racks;
                 self.send_sync(now, planned.blobs);
             }
             Err(e) => {
@@ -312,8 +316,8 @@ impl Machine {
         self.drive(now);
     }
 
-    /// Partition counts of watched topics have been looked up again.
-    pub(super) fn looked_up(&mut self, now: Moment, counts: &BTreeMap<String, u32>) {
+    /// Partition counts of watched topics, and the racks of their replicas, have been looked up again.
+    pub(super) fn looked_up(&mut self, now: Moment, counts: &BTreeMap<String, u32>, racks: Option<u64>) {
         if !self.leader || !matches!(self.state, State::Stable { .. }) {
             return;
         }
@@ -325,6 +329,8 @@ impl Machine {
             self.rejoin.get_or_insert_with(|| {
                 format!("topic {topic} has {after} partitions, it was assigned with {before}")
             });
+        } else if racks != self.racks {
+            self.rejoin.get_or_insert_with(|| "partitions have replicas in other racks".into());
         }
         self.drive(now);
     }

@@ -412,7 +412,7 @@ impl World {
                     let blob = wire::assignment::encode(&partitions, None).unwrap();
                     (member.member_id.clone(), blob.into())
                 });
-                let planned = Planned { blobs: blobs.collect(), counts: BTreeMap::new() };
+                let planned = Planned { blobs: blobs.collect(), counts: BTreeMap::new(), racks: None };
                 machine.planned(now, round, Ok(planned));
             }
             Message::Joined(join) => machine.joined(now, id, Ok(join)),

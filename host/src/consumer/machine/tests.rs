@@ -122,7 +122,7 @@ impl Member {
         self.heartbeat(&actions, 0);
         let round = find(&actions, assign_round);
         let counts = BTreeMap::from([("t".to_owned(), 4)]);
-        self.machine.planned(self.now, round, Ok(Planned { blobs: vec![], counts }));
+        self.machine.planned(self.now, round, Ok(Planned { blobs: vec![], counts, racks: Some(1) }));
         let id = find(&self.actions(), sync_id);
         self.synced(id, 0, &[("t", 0)]);
     }
@@ -246,7 +246,7 @@ fn the_leader_assigns_and_sends_everybodys_part() {
     assert!(!has(&actions, sync_id));
 
     let blobs = vec![("m".to_owned(), Bytes::from_static(b"1")), ("n".to_owned(), Bytes::from_static(b"2"))];
-    let planned = Planned { blobs: blobs.clone(), counts: BTreeMap::new() };
+    let planned = Planned { blobs: blobs.clone(), counts: BTreeMap::new(), racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
     let plan = find(&m.actions(), |a| match a {
         Action::Sync { plan, .. } => Some(plan.clone()),
@@ -366,7 +366,7 @@ fn a_heartbeat_that_tells_of_a_rebalance_leaves_assign_and_sync_alone() {
     let actions = m.joined(id, leader(5, vec![member("m")]));
     let after = m.heartbeat(&actions, REBALANCE_IN_PROGRESS);
     assert!(!has(&after, |a| matches!(a, Action::CancelAssign).then_some(())));
-    let planned = Planned { blobs: vec![], counts: BTreeMap::new() };
+    let planned = Planned { blobs: vec![], counts: BTreeMap::new(), racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
     assert!(has(&m.actions(), sync_id));
 }
@@ -379,7 +379,7 @@ fn a_generation_that_is_gone_cancels_the_running_assign() {
     let after = m.heartbeat(&actions, UNKNOWN_MEMBER_ID);
     assert!(has(&after, |a| matches!(a, Action::CancelAssign).then_some(())));
     assert_eq!(find(&after, join_request).0, "", "a member id that is unknown is not used again");
-    let late = Planned { blobs: vec![], counts: BTreeMap::new() };
+    let late = Planned { blobs: vec![], counts: BTreeMap::new(), racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(late));
     assert_eq!(m.actions(), [], "the late plan goes nowhere");
 }
@@ -665,15 +665,26 @@ fn the_leader_joins_again_when_a_watched_topics_partitions_change() {
     let mut m = Member::new(&["s"]);
     m.leading();
     assert_eq!(m.machine.watched().collect::<Vec<_>>(), ["t"]);
-    m.machine.looked_up(m.now, &BTreeMap::from([("t".to_owned(), 4)]));
+    m.machine.looked_up(m.now, &BTreeMap::from([("t".to_owned(), 4)]), Some(1));
     assert!(!m.machine.wants_to_rejoin());
-    m.machine.looked_up(m.now, &BTreeMap::from([("t".to_owned(), 6)]));
+    m.machine.looked_up(m.now, &BTreeMap::from([("t".to_owned(), 6)]), Some(1));
     assert!(m.machine.wants_to_rejoin());
 
     let mut m = Member::new(&["s"]);
     m.stable();
-    m.machine.looked_up(m.now, &BTreeMap::from([("t".to_owned(), 6)]));
+    m.machine.looked_up(m.now, &BTreeMap::from([("t".to_owned(), 6)]), Some(1));
     assert!(!m.machine.wants_to_rejoin(), "a follower leaves that to the leader");
+}
+
+#[test]
+fn the_leader_joins_again_when_replicas_are_in_other_racks() {
+    let mut m = Member::new(&["s"]);
+    m.leading();
+    let counts = BTreeMap::from([("t".to_owned(), 4)]);
+    m.machine.looked_up(m.now, &counts, Some(1));
+    assert!(!m.machine.wants_to_rejoin());
+    m.machine.looked_up(m.now, &counts, Some(2));
+    assert!(m.machine.wants_to_rejoin());
 }
 
 #[test]
@@ -818,7 +829,7 @@ fn a_group_that_is_too_large_for_the_broker_goes_on_without_user_data_and_pauses
             _ => None,
         });
         m.heartbeat(&actions, 0);
-        let planned = Planned { blobs: vec![], counts: BTreeMap::new() };
+        let planned = Planned { blobs: vec![], counts: BTreeMap::new(), racks: None };
         m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
         let id = find(&m.actions(), sync_id);
         let actions = m.synced(id, UNKNOWN_SERVER_ERROR, &[]);
