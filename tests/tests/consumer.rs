@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use assignor_host::builtin::{Builtin, RANGE, ROUNDROBIN};
+use assignor_host::builtin::{Builtin, RANGE, ROUNDROBIN, STICKY};
 use assignor_host::consumer::{Consumer, ConsumerConfig, ConsumerError, EmbeddedBroker, GroupEvent, Record};
 use assignor_host::{Assignor, CallError, Context, Group, Plan, Protocol};
 
@@ -172,6 +172,27 @@ impl Watched {
         }
         assert_eq!(self.consumed.lock().unwrap().last(), Some(&(count - 1)));
     }
+}
+
+/// Members are eager: what they owned the leader learns from the user data that each of them keeps for itself (aiokafka 1175, sarama
+/// 1493).
+#[test]
+fn members_of_sticky_keep_what_they_owned_when_another_one_joins() {
+    let broker = broker(6);
+    let mut group = Watched::new(&broker);
+    let join = |group: &Watched, name| group.join(name, vec![builtin(STICKY)], &[]);
+    let mut members = vec![join(&group, "a")];
+    group.settled(&["a"], 6);
+    members.push(join(&group, "b"));
+    let two = group.settled(&["a", "b"], 6);
+    members.push(join(&group, "c"));
+    let three = group.settled(&["a", "b", "c"], 6);
+    for name in ["a", "b"] {
+        let (before, after) = (&group.assignments[&two][name], &group.assignments[&three][name]);
+        assert!(after.len() == 2 && after.is_subset(before), "{name} had {before:?}, has {after:?}");
+    }
+    group.assert_single_owners();
+    members.into_iter().for_each(Member::leave);
 }
 
 #[test]

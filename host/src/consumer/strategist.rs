@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::error::ConsumerError;
 use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::builtin::{COOPERATIVE_STICKY, STICKY};
 use crate::cause::CallError;
 use crate::group::{Group, TopicPartitions};
 use crate::plan::Plan;
@@ -49,6 +50,12 @@ pub(super) fn names(assignors: &[Box<dyn Assignor>]) -> Result<Vec<String>, Cons
             "strategy {:?} supports no eager rebalances, and this version runs no other ones",
             cooperative.name()
         )));
+    }
+    if names.iter().any(|name| name == COOPERATIVE_STICKY) {
+        tracing::info!(
+            "{COOPERATIVE_STICKY} runs eager rebalances in this version: members give up everything before they join, \
+             and nothing tells what they owned; {STICKY} keeps partitions in place"
+        );
     }
     Ok(names)
 }
