@@ -15,7 +15,8 @@ pub struct BuiltInError {
     pub reason: String,
 }
 
-/// The plan of a native strategy (`range`, `roundrobin`, `keep`, …) for the group. It is the full target.
+/// The plan of a native strategy (`range`, `roundrobin`, `sticky`, `cooperative-sticky`, `keep`) for the group. It is the full
+/// target.
 ///
 /// # Errors
 /// If the host has no such strategy, or it failed.

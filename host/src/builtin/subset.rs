@@ -127,6 +127,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_is_in_the_racks_where_it_was() {
+        let group = Group::new(
+            &[("t".to_owned(), 3), ("u".to_owned(), 3)].into(),
+            vec![crate::group::MemberSubscription {
+                member_id: "a".into(),
+                subscription: crate::group::Subscription {
+                    topics: vec!["t".into(), "u".into()],
+                    rack: Some("1".into()),
+                    ..Default::default()
+                },
+                ..Default::default()
+            }],
+        );
+        let racks = [(1, "1".to_owned()), (2, "2".to_owned())].into();
+        // t0 and u1 in rack 2, all others in rack 1.
+        let (t, u) = ([vec![2], vec![1], vec![1]], [vec![1], vec![2], vec![1]]);
+        let replicas = |topic: &str| Some(if topic == "t" { t.as_slice() } else { u.as_slice() });
+        let layout = group.unwrap().with_racks(&racks, replicas).layout();
+        let in_rack = |id: &str, rack: &str, owned: &[u32]| Member {
+            rack: Some(rack.into()),
+            ..member(id, &[0, 1], owned)
+        };
+        for strategy in ["range", "sticky", "cooperative-sticky"] {
+            // Without t1 and u0, that is without the numbers 1 and 3: two in each rack, t0 and u1, t2 and u2.
+            let members = vec![in_rack("a", "1", &[2, 5]), in_rack("b", "2", &[])];
+            let plan = assign_subset(strategy, &layout, members, vec![1, 3]).unwrap();
+            assert_eq!(plan, [vec![2, 5], vec![0, 4]], "{strategy}");
+        }
+    }
+
+    #[test]
     fn numbers_from_nowhere_are_errors_in_words() {
         let one = |topics: &[u32], owned: &[u32]| vec![member("a", topics, owned)];
         for (strategy, members, without) in [

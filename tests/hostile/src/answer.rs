@@ -3,11 +3,12 @@
 use assignor_guest_sdk::bindings::exports::assignor::strategy::strategy::{
     Assignment, Interest, Member, Protocol, Topic,
 };
+use assignor_guest_sdk::{built_in, config};
 
 use crate::fault::number;
 
 /// The faults of an answer: each belongs to one function.
-pub(crate) const FAULTS: [&str; 23] = [
+pub(crate) const FAULTS: [&str; 24] = [
     "name-empty",
     "name-reserved",
     "name-illegal",
@@ -30,6 +31,7 @@ pub(crate) const FAULTS: [&str; 23] = [
     "assignments-many",
     "assignments-huge",
     "assignment-huge",
+    "built-in",
     "echo",
 ];
 
@@ -37,6 +39,12 @@ const MIB: usize = 1 << 20;
 
 pub(crate) fn echo(members: Vec<Member>) -> Vec<Assignment> {
     members.into_iter().map(|member| Assignment { partitions: member.owned, user_data: None }).collect()
+}
+
+pub(crate) fn built_in(members: &[Member]) -> Result<Vec<Assignment>, String> {
+    let strategy = config::text("strategy").unwrap_or_default();
+    let plan = built_in::assign_members(&strategy, members, &[]).map_err(|error| error.to_string())?;
+    Ok(plan.into_iter().map(|partitions| Assignment { partitions, user_data: None }).collect())
 }
 
 pub(crate) fn name(correct: String, fault: &str) -> String {

@@ -58,6 +58,7 @@
 //! | `assign` | `assignments-few`, `assignments-many` | one assignment less, one more than there are members |
 //! | `assign` | `assignments-huge` | `bytes` (20 MiB) of assignments |
 //! | `assign` | `assignment-huge` | `bytes` (2 MiB) of user data for the first member |
+//! | `assign` | `built-in` | the plan of the host's own strategy that the key `strategy` names; an error where the host has none |
 //! | `assign` | `echo` | to everyone what it owns, and nothing is computed: for measuring what crossing costs |
 
 mod answer;
@@ -98,6 +99,9 @@ impl Guest for Hostile {
         fault::commit(Function::Assign)?;
         if fault::name() == "echo" {
             return Ok(answer::echo(members));
+        }
+        if fault::name() == "built-in" {
+            return answer::built_in(&members);
         }
         let plan = answer::round_robin(&topics, &members);
         answer::plan(plan, &topics, &members, &fault::of_answer())

@@ -1,7 +1,9 @@
 //! The hostile strategy in Rust, `tests/hostile`: faults that real strategies have, in what a real compiler makes of them.
 
+use assignor_host::builtin::NAMES;
 use assignor_host::{
-    Assignor, Context, FallbackPolicy, LoadError, Outcome, Plugin, Strategy, TopicPartitions,
+    Assignor, Builtin, Context, FallbackPolicy, Group, LoadError, MemberSubscription, Outcome, Plan, Plugin,
+    Strategy, Subscription, TopicPartitions,
 };
 
 use super::support::{
@@ -118,6 +120,43 @@ fn without_a_fault_it_decides() {
     let decision = Strategy::plugin(guest(&[]).unwrap(), FallbackPolicy::default(), nobody())
         .decide(&Context::default(), &group());
     assert_eq!((decision.outcome, decision.cause), (Outcome::Plugin, None));
+}
+
+/// What a plugin refines is what the host would have decided by itself, racks and ownership included, and the full target: whatever must
+/// be given up first is withheld from the plugin's own plan only.
+#[test]
+fn built_ins_give_a_guest_their_unadjusted_plan() {
+    let member = |id: &str, owned: &[u32], rack: &str| MemberSubscription {
+        member_id: id.into(),
+        instance_id: None,
+        subscription: Subscription {
+            topics: vec!["t".into()],
+            owned: vec![TopicPartitions { topic: "t".into(), partitions: owned.to_vec() }],
+            generation: Some(3),
+            rack: Some(rack.into()),
+            user_data: Some(b"a plugin's, which no built-in reads".to_vec()),
+        },
+    };
+    let members =
+        vec![member("m1", &[1, 2, 3, 4, 5], "r1"), member("m2", &[0], "r2"), member("m3", &[], "r1")];
+    let replicas: Vec<Vec<i32>> = [2, 1, 2, 1, 1, 1].map(|broker| vec![broker]).to_vec();
+    let racks = [(1, "r1".to_owned()), (2, "r2".to_owned())].into();
+    let group = Group::new(&[("t".to_owned(), 6)].into(), members)
+        .unwrap()
+        .with_racks(&racks, |_| Some(replicas.as_slice()));
+
+    let plan = |strategy: &str| {
+        let mut plugin = guest(&[("fault", "built-in"), ("strategy", strategy)]).unwrap();
+        plugin.assign(&Context::default(), &group)
+    };
+    for name in NAMES {
+        assert_eq!(plan(name), Ok(Builtin::by_name(name).unwrap().plan(&group)), "{name}");
+    }
+    // m1 keeps two in its rack and gives m3 what it owns of it; the partition in the rack of m2 goes there.
+    for name in ["sticky", "cooperative-sticky"] {
+        assert_eq!(plan(name), Ok(Plan::of(vec![vec![1, 3], vec![0, 2], vec![4, 5]])), "{name}");
+    }
+    assert_eq!(plan("nosuch").unwrap_err().code(), "declined");
 }
 
 #[test]
