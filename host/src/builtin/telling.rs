@@ -138,8 +138,11 @@ mod tests {
         }
     }
 
+    /// A member's generation, what it claims of the topic, and its user data.
+    type Joined<'a> = (Option<i32>, &'a [u32], Option<&'a [u8]>);
+
     /// What each member owns after user data is read.
-    fn owned(telling: &Telling, members: Vec<(Option<i32>, &[u32], Option<&[u8]>)>) -> Vec<Vec<u32>> {
+    fn owned(telling: &Telling, members: Vec<Joined<'_>>) -> Vec<Vec<u32>> {
         let members = ["a", "b", "c"].into_iter().zip(members).map(|(id, (generation, owned, user_data))| {
             let mut member = member(id, &["t"], generation, owned);
             member.subscription.user_data = user_data.map(<[u8]>::to_vec);

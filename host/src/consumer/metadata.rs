@@ -257,7 +257,7 @@ mod tests {
     /// An answer that tells these brokers and their racks, and a topic `t` of partitions on these brokers.
     fn answer(brokers: &[(i32, Option<&str>)], partitions: &[&[i32]]) -> MetadataResponse {
         let brokers = brokers.iter().map(|(id, rack)| {
-            let rack = rack.map(|rack| text(rack));
+            let rack = rack.map(text);
             MetadataResponseBroker::default().with_node_id(BrokerId(*id)).with_port(1).with_rack(rack)
         });
         // A broker may tell partitions in any order.
