@@ -13,6 +13,8 @@ mod tests;
 pub use sticky::StickyPath;
 pub(crate) use subset::assign_subset;
 
+use std::borrow::Cow;
+
 use crate::assignor::{Assignor, Context, Interest, Protocol};
 use crate::cause::CallError;
 use crate::group::{Group, TopicPartitions};
@@ -62,6 +64,12 @@ impl Builtin {
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The group as the strategy's leader takes it: where members tell in their user data what they own, or since when, their
+    /// claims are those. For [`plan`](Self::plan) and [`explain`](Self::explain); [`assign`](Assignor::assign) does it by itself.
+    pub fn as_told<'a>(&self, group: &'a Group) -> Cow<'a, Group> {
+        self.telling.read(group)
     }
 
     /// Splits the group's partitions: always a complete and valid plan, the full target under the cooperative protocol, too.
@@ -146,7 +154,7 @@ impl Assignor for Builtin {
     }
 
     fn assign(&mut self, _: &Context, group: &Group) -> Result<Plan, CallError> {
-        Ok(self.plan(&self.telling.read(group)))
+        Ok(self.plan(&self.as_told(group)))
     }
 
     fn on_assignment(

@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's task runner. One command sets up the machine and runs the demo, one runs every test.
 
+mod kafka_tests;
 mod newcomer;
 mod setup;
 mod steps;
@@ -19,7 +20,9 @@ cargo xtask COMMAND
   java          build what the tests need of Kafka's Java client to <target>/java
   newcomer      the README's path for newcomers, as it stands there
   demo          setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
-  test          setup, then formatting, lints, packages, licences, plugins, java, the README's path for newcomers, all tests
+  test          setup, then formatting, lints, packages, licences, plugins, java, the README's path for newcomers, all tests,
+                and Kafka's own of its assignors
+  kafka-tests   setup, java, then Kafka's own unit tests of its assignors against the built-in strategies
   differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
   bench         setup, plugins, then the benchmarks; further arguments go to criterion
 
@@ -80,6 +83,12 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("Kafka's Java client", &steps::java),
             ("the README's path for newcomers", &newcomer::path),
             ("tests", &steps::tests),
+            ("Kafka's own tests", &kafka_tests::kafka_tests),
+        ],
+        "kafka-tests" => &[
+            ("setup", &setup::set_up),
+            ("Kafka's Java client", &steps::java),
+            ("Kafka's own tests", &kafka_tests::kafka_tests),
         ],
         "differential" => &[
             ("setup", &setup::set_up),

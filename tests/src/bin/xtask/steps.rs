@@ -15,7 +15,7 @@ pub(crate) type Step<'a> = (&'a str, &'a dyn Fn(&Workspace) -> anyhow::Result<()
 pub(crate) type Times = Vec<(String, Duration)>;
 
 /// The features that everything in the workspace is built with, so that all steps share one build.
-const FEATURES: [&str; 2] = ["--features", "assignor-host/cli"];
+pub(crate) const FEATURES: [&str; 2] = ["--features", "assignor-host/cli"];
 
 /// The crates that are published.
 const PUBLISHED: [&str; 2] = ["assignor-guest-sdk", "assignor-host"];

@@ -1,0 +1,61 @@
+package assignor.kafkatests;
+
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+
+/**
+ * The program that has this project's assignors, one for the whole JVM: it answers over its input and output, and ends when
+ * they close.
+ *
+ * <p>A frame is an int32 length and that many bytes of body; all integers are big-endian. What the bodies hold stands at
+ * {@link Request} and {@link Answer}.
+ */
+final class Peer {
+    /** The system property that holds the program's path. */
+    static final String PROGRAM = "assignor.peer";
+
+    private static Peer running;
+
+    private final DataOutputStream out;
+    private final DataInputStream in;
+
+    private Peer() throws IOException {
+        String program = System.getProperty(PROGRAM);
+        if (program == null)
+            throw new IllegalStateException("the system property " + PROGRAM + " has to be the path of the peer");
+        Process process = new ProcessBuilder(program).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
+        in = new DataInputStream(new BufferedInputStream(process.getInputStream(), 1 << 16));
+    }
+
+    /** The answer to a request; an error that the peer tells is thrown. */
+    static synchronized ByteBuffer ask(byte[] request) {
+        try {
+            if (running == null)
+                running = new Peer();
+            return running.answer(request);
+        } catch (IOException e) {
+            throw new UncheckedIOException("the peer has ended, or was never there", e);
+        }
+    }
+
+    private ByteBuffer answer(byte[] request) throws IOException {
+        out.writeInt(request.length);
+        out.write(request);
+        out.flush();
+        int length = in.readInt();
+        byte[] body = in.readNBytes(length);
+        if (body.length < length)
+            throw new EOFException();
+        ByteBuffer answer = ByteBuffer.wrap(body);
+        if (answer.get() != 0)
+            throw new IllegalArgumentException("the peer: " + Answer.string(answer));
+        return answer;
+    }
+}
