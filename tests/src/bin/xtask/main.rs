@@ -22,6 +22,7 @@ cargo xtask COMMAND
   test          setup, then formatting, lints, packages, licences, plugins, java, the README's path for newcomers, all tests
   differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
   bench         setup, plugins, then the benchmarks; further arguments go to criterion
+  peers         java, then the built-in strategies timed against Kafka's own and franz-go's; --help shows what it takes
 
 Every command line that is run is printed. <target> is cargo's target folder; CARGO_TARGET_DIR moves it.";
 
@@ -52,7 +53,7 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
         return Ok(());
     }
     let workspace = Workspace::find()?;
-    if !rest.is_empty() && !["demo", "differential", "bench"].contains(&command) {
+    if !rest.is_empty() && !["demo", "differential", "bench", "peers"].contains(&command) {
         bail!("takes no arguments");
     }
     let steps: &[steps::Step<'_>] = match command {
@@ -91,6 +92,11 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("the command `assignor`", &steps::command),
             ("plugins", &steps::plugins),
             ("benchmarks", &|workspace| steps::benchmarks(workspace, rest)),
+        ],
+        "peers" => &[
+            ("Kafka's Java client", &steps::java),
+            ("franz-go", &steps::franz_go),
+            ("the built-in strategies against their peers", &|workspace| steps::peers(workspace, rest)),
         ],
         _ => bail!("there is no such command; see `cargo xtask help`"),
     };
