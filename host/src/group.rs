@@ -8,6 +8,7 @@ mod racks;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -260,19 +261,36 @@ impl Group {
 
     /// Partitions by topic name and index instead of number, topics ascending; a number of no partition is left out.
     pub fn by_name(&self, partitions: &[u32]) -> Vec<TopicPartitions> {
-        let mut sorted = partitions.to_vec();
-        sorted.sort_unstable();
-        let mut rest = sorted.as_slice();
-        let mut named = Vec::new();
-        for topic in self.topics.iter() {
-            let (mine, after) = rest.split_at(rest.partition_point(|&p| p < topic.numbers().end));
-            rest = after;
-            if !mine.is_empty() {
-                let partitions = mine.iter().map(|p| p - topic.first).collect();
-                named.push(TopicPartitions { topic: topic.name.clone(), partitions });
-            }
+        let mut sorted = Cow::Borrowed(partitions);
+        if !sorted.is_sorted() {
+            sorted.to_mut().sort_unstable();
         }
+        // Room for exactly as many as there are: leaders name the partitions of thousands of members.
+        let mut named = Vec::with_capacity(self.split_by_topic(&sorted).count());
+        named.extend(self.split_by_topic(&sorted).map(|(topic, numbers)| TopicPartitions {
+            topic: topic.name.clone(),
+            partitions: numbers.iter().map(|p| p - topic.first).collect(),
+        }));
         named
+    }
+
+    /// The topics that ascending numbers belong to, and the numbers of each.
+    fn split_by_topic<'a>(&'a self, sorted: &'a [u32]) -> impl Iterator<Item = (&'a Topic, &'a [u32])> {
+        let mut topics: &[Topic] = &self.topics;
+        let mut rest = sorted;
+        std::iter::from_fn(move || {
+            let &number = rest.first()?;
+            // Members have partitions of neighbouring topics, or few of many topics.
+            if topics.first().is_none_or(|next| next.numbers().end <= number) {
+                topics = topics.get(topics.partition_point(|t| t.numbers().end <= number)..)?;
+            }
+            let (topic, later) = topics.split_first()?;
+            topics = later;
+            let end = topic.numbers().end;
+            let (mine, others) = rest.split_at(rest.iter().take_while(|&&p| p < end).count());
+            rest = others;
+            Some((topic, mine))
+        })
     }
 
     /// A copy whose members carry no user data. User data belongs to the strategy that wrote it: the native fallback must

@@ -64,21 +64,29 @@ pub(super) fn topic_partitions(
     fields: TopicFields,
     list: &[TopicPartitions],
 ) -> Result<(), WireError> {
+    // As plans and what members own mostly are already.
+    let canonical = list.is_sorted_by(|a, b| a.topic < b.topic)
+        && list.iter().all(|e| !e.partitions.is_empty() && e.partitions.is_sorted_by(|a, b| a < b));
+    if canonical {
+        count(out, fields.list, list.len())?;
+        return list.iter().try_for_each(|entry| topic(out, fields, &entry.topic, &entry.partitions));
+    }
     let mut merged: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for entry in list.iter().filter(|entry| !entry.partitions.is_empty()) {
         merged.entry(&entry.topic).or_default().extend(&entry.partitions);
     }
     count(out, fields.list, merged.len())?;
-    for (topic, mut partitions) in merged {
+    merged.into_iter().try_for_each(|(name, mut partitions)| {
         partitions.sort_unstable();
         partitions.dedup();
-        string(out, fields.topic, topic)?;
-        count(out, fields.partitions, partitions.len())?;
-        for partition in partitions {
-            count(out, fields.partition, partition as usize)?;
-        }
-    }
-    Ok(())
+        topic(out, fields, name, &partitions)
+    })
+}
+
+fn topic(out: &mut Vec<u8>, fields: TopicFields, name: &str, partitions: &[u32]) -> Result<(), WireError> {
+    string(out, fields.topic, name)?;
+    count(out, fields.partitions, partitions.len())?;
+    partitions.iter().try_for_each(|&partition| count(out, fields.partition, partition as usize))
 }
 
 /// A number that Kafka writes as a signed 32-bit one and never lets be negative.

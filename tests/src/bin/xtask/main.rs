@@ -25,6 +25,7 @@ cargo xtask COMMAND
   kafka-tests   setup, java, then Kafka's own unit tests of its assignors against the built-in strategies
   differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
   bench         setup, plugins, then the benchmarks; further arguments go to criterion
+  peers         java, then the built-in strategies timed against Kafka's own and franz-go's; --help shows what it takes
 
 Every command line that is run is printed. <target> is cargo's target folder; CARGO_TARGET_DIR moves it.";
 
@@ -55,7 +56,7 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
         return Ok(());
     }
     let workspace = Workspace::find()?;
-    if !rest.is_empty() && !["demo", "differential", "bench"].contains(&command) {
+    if !rest.is_empty() && !["demo", "differential", "bench", "peers"].contains(&command) {
         bail!("takes no arguments");
     }
     let steps: &[steps::Step<'_>] = match command {
@@ -100,6 +101,11 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("the command `assignor`", &steps::command),
             ("plugins", &steps::plugins),
             ("benchmarks", &|workspace| steps::benchmarks(workspace, rest)),
+        ],
+        "peers" => &[
+            ("Kafka's Java client", &steps::java),
+            ("franz-go", &steps::franz_go),
+            ("the built-in strategies against their peers", &|workspace| steps::peers(workspace, rest)),
         ],
         _ => bail!("there is no such command; see `cargo xtask help`"),
     };

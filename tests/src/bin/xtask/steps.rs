@@ -124,5 +124,16 @@ pub(crate) fn differential(workspace: &Workspace, rest: &[String]) -> anyhow::Re
 }
 
 pub(crate) fn benchmarks(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
-    run(workspace.cargo(&["bench", "--package", "assignor-tests"]).args(rest))
+    run(workspace.cargo(&["bench", "--package", "assignor-tests", "--bench", "assign"]).args(rest))
+}
+
+/// The program that times franz-go: `<target>/peers/sticky-bench`. Go fetches what it doesn't have yet, and only that.
+pub(crate) fn franz_go(workspace: &Workspace) -> anyhow::Result<()> {
+    let mut go = workspace.command("go", &["build", "-C", "tests/go/sticky-bench", "-trimpath", "-o"]);
+    run(go.arg(workspace.target.join("peers/sticky-bench"))).context("Go 1.26 or later is needed")
+}
+
+pub(crate) fn peers(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
+    let bench = ["bench", "--package", "assignor-tests", "--bench", "peers", "--"];
+    run(workspace.cargo(&bench).args(rest))
 }
