@@ -3,6 +3,7 @@
 
 mod breaker;
 mod last_plan;
+mod policy;
 #[cfg(test)]
 mod tests;
 
@@ -11,70 +12,13 @@ use std::time::{Duration, Instant};
 
 use self::breaker::Breaker;
 use self::last_plan::LastPlan;
+pub use self::policy::{Fallback, FallbackPolicy};
 use crate::assignor::{Assignor, Context, Interest, NoServices, Protocol, Services};
 use crate::builtin::Builtin;
 use crate::cause::{CallError, Cause, LoadError};
 use crate::group::{Group, TopicPartitions};
 use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
 use crate::plugin::{Estate, Plugin, Runtime};
-
-/// What decides when a strategy fails (`assignor.fallback`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fallback {
-    /// Everyone keeps what they validly own, the rest goes to the least loaded; from the third fallback in a row on
-    /// cooperative-sticky, or range under a strategy that is eager only.
-    #[default]
-    Keep,
-    /// Range, at once.
-    Range,
-    /// Cooperative-sticky, at once: evens out, and moves little.
-    CooperativeSticky,
-    /// Everyone keeps what they validly own, the rest is left unassigned, loudly: for those who must not process a
-    /// partition in the wrong place.
-    Hold,
-}
-
-impl Fallback {
-    /// The fallback of that name, as configured.
-    pub fn by_name(name: &str) -> Option<Self> {
-        let all = [Self::Keep, Self::Range, Self::CooperativeSticky, Self::Hold];
-        all.into_iter().find(|fallback| fallback.name() == name)
-    }
-
-    /// Its name in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Keep => crate::builtin::KEEP,
-            Self::Range => crate::builtin::RANGE,
-            Self::CooperativeSticky => crate::builtin::COOPERATIVE_STICKY,
-            Self::Hold => "hold",
-        }
-    }
-}
-
-/// What happens when a strategy fails, once or again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FallbackPolicy {
-    /// Which native strategy decides.
-    pub fallback: Fallback,
-    /// After how many failures in a row the strategy is not asked for a while. 3.
-    pub bench_after: u32,
-    /// For how long at first; each further time twice as long. 30 s.
-    pub bench_pause: Duration,
-    /// For how long at most. 10 min.
-    pub bench_pause_max: Duration,
-}
-
-impl Default for FallbackPolicy {
-    fn default() -> Self {
-        Self {
-            fallback: Fallback::Keep,
-            bench_after: 3,
-            bench_pause: Duration::from_secs(30),
-            bench_pause_max: Duration::from_secs(600),
-        }
-    }
-}
 
 /// With so many fallbacks in a row, keeping in place has gone on long enough: members that came and went meanwhile have
 /// left the group uneven, and who came last may have nothing at all. Whatever the cause: a strategy that can't be loaded or
