@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::builtin::{Builtin, COOPERATIVE_STICKY};
 use crate::group::MemberSubscription;
@@ -65,6 +67,17 @@ fn a_partition_goes_back_to_its_owner_of_an_older_generation_if_that_evens_out()
     ];
     let stale = group(&[("t", 6), ("u", 1)], members);
     assert_eq!(plan(&stale), [vec![1, 2], vec![4, 5], vec![0, 3], vec![6]]);
+}
+
+#[test]
+fn of_those_with_too_much_that_one_gives_up_a_partition_which_another_member_has_in_its_rack() {
+    // "a" and "b" own one too many, and only one of them may keep it. Of all that they own t1 alone is in the rack of "c".
+    let mut third = claims("c", 1, &[]);
+    third.subscription.rack = Some("r".into());
+    let joined = group(&[("t", 4)], vec![claims("a", 1, &[0, 1]), claims("b", 1, &[2, 3]), third]);
+    let replicas: Vec<Vec<i32>> = vec![vec![], vec![7], vec![], vec![]];
+    let joined = joined.with_racks(&BTreeMap::from([(7, "r".to_owned())]), |_| Some(replicas.as_slice()));
+    assert_eq!(plan(&joined), [vec![0], vec![2, 3], vec![1]]);
 }
 
 proptest! {

@@ -39,17 +39,20 @@ struct Quotas {
 
 impl Quotas {
     /// Everyone keeps what they own up to their share; of what is more, the partitions with the lowest index, then of the first
-    /// topics. Where more members than may own a larger share, the first ones keep it (in Java: the first in a hash map).
+    /// topics. Where more members than may own a larger share, the first ones keep it (in Java: the first in a hash map), or those
+    /// that racks speak for.
     fn keep_owned(&mut self, field: &Field<'_>, draft: &mut Draft) {
+        let favoured = self.favoured_by_racks(field);
         let mut owned: Vec<u32> = Vec::new();
         for (rank, member) in field.members() {
             owned.clear();
             owned.extend(member.owned.iter().filter(|&&p| field.in_rack(rank, p)));
             let count = u32::try_from(owned.len()).unwrap_or(u32::MAX);
+            let may = favoured.as_ref().is_none_or(|ranks| ranks.binary_search(&rank).is_ok());
             let keep = if count < self.min {
                 self.below.push(rank);
                 count
-            } else if count > self.min && self.larger > 0 {
+            } else if count > self.min && self.larger > 0 && may {
                 self.larger -= 1;
                 self.min + 1
             } else {
@@ -66,6 +69,36 @@ impl Quotas {
         if self.larger == 0 {
             self.at_min.clear();
         }
+    }
+
+    /// Where racks matter and more members than may own a larger share: who keeps it, by rank. Those first whose last partition
+    /// would have the hardest time to find another member in its racks.
+    fn favoured_by_racks(&self, field: &Field<'_>) -> Option<Vec<u32>> {
+        let racks = field.racks.as_ref()?;
+        let min = self.min as usize;
+        let mut below = vec![0u32; racks.len()];
+        let mut able: Vec<(u32, u32)> = Vec::new();
+        let mut owned: Vec<u32> = Vec::new();
+        for (rank, member) in field.members() {
+            owned.clear();
+            owned.extend(member.owned.iter().filter(|&&p| field.in_rack(rank, p)));
+            if owned.len() > min {
+                let (_, &mut last, _) = owned.select_nth_unstable_by_key(min, |&p| index_first(field, p));
+                able.push((last, rank));
+            } else if let Some(count) = below.get_mut(racks.rack_of(rank) as usize) {
+                *count += u32::from(owned.len() < min);
+            }
+        }
+        let larger = self.larger as usize;
+        if able.len() <= larger {
+            return None;
+        }
+        let takers =
+            |last: u32| racks.of_partition(last).iter().filter_map(|&r| below.get(r as usize)).sum::<u32>();
+        able.sort_by_key(|&(last, rank)| (takers(last), rank));
+        let mut favoured: Vec<u32> = able.into_iter().take(larger).map(|(_, rank)| rank).collect();
+        favoured.sort_unstable();
+        Some(favoured)
     }
 
     /// Deals partitions out in turn to members in their racks, first to those below their share. What finds none is left in
@@ -123,12 +156,13 @@ fn lowest_first(field: &Field<'_>, owned: &mut [u32], keep: usize) {
     if keep == 0 || keep >= owned.len() {
         return;
     }
-    let topics = field.group.topics();
-    let index = |partition: u32| {
-        let topic = field.group.topic_of(partition).and_then(|t| topics.get(t as usize));
-        (topic.map_or(0, |t| partition - t.first), partition)
-    };
-    owned.select_nth_unstable_by_key(keep - 1, |&partition| index(partition));
+    owned.select_nth_unstable_by_key(keep - 1, |&partition| index_first(field, partition));
+}
+
+/// Orders partitions by their index within the topic, then by topic.
+fn index_first(field: &Field<'_>, partition: u32) -> (u32, u32) {
+    let topic = field.group.topic_of(partition).and_then(|t| field.group.topics().get(t as usize));
+    (topic.map_or(0, |t| partition - t.first), partition)
 }
 
 /// Members in a ring, of which the next one in some rack is asked for; those of one rack by themselves.
