@@ -11,7 +11,11 @@ pub fn built(path: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap_or_else(|e| panic!("the path of this program: {e}"));
     let target = program.ancestors().nth(3).map(PathBuf::from).unwrap_or_default();
     let path = target.join(path);
-    assert!(path.exists(), "{} is missing: run `cargo xtask plugins` first", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo xtask plugins` or `cargo xtask java` first",
+        path.display()
+    );
     path
 }
 

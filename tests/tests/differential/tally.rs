@@ -1,0 +1,204 @@
+//! What came of all groups.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use assignor_host::described::DescribedGroup;
+
+use super::Strategy;
+use super::judge::{Departure, Fault, Judgement, MOST_ROUNDS, Rounds, Verdict};
+use super::quality::Quality;
+use super::shrink::json;
+
+/// How many groups in which ours is worse are shown.
+const MOST_SHOWN: usize = 3;
+
+/// Qualities of plans, Kafka's and ours, in sum: of racks only where balance is the same, of moves only where racks are, too.
+#[derive(Default)]
+struct Sums {
+    theirs: Quality,
+    ours: Quality,
+}
+
+impl Sums {
+    fn add(&mut self, theirs: Quality, ours: Quality) {
+        for (sum, one) in [(&mut self.theirs, theirs), (&mut self.ours, ours)] {
+            sum.imbalance += one.imbalance;
+            if theirs.imbalance == ours.imbalance {
+                sum.mismatches += one.mismatches;
+                if theirs.mismatches == ours.mismatches {
+                    sum.moves += one.moves;
+                }
+            }
+        }
+    }
+
+    /// In what ours are worse.
+    fn worse(&self) -> String {
+        let Self { theirs, ours } = self;
+        let worse = [
+            ("imbalance", theirs.imbalance, ours.imbalance),
+            ("mismatches", theirs.mismatches, ours.mismatches),
+            ("moves", theirs.moves, ours.moves),
+        ];
+        let worse = worse.into_iter().filter(|(_, theirs, ours)| ours > theirs);
+        worse.map(|(what, theirs, ours)| format!("{what} {ours}, Kafka's {theirs}\n")).collect()
+    }
+}
+
+impl fmt::Display for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kafka's {:?}, ours {:?}", self.theirs, self.ours)
+    }
+}
+
+/// Groups of one kind.
+#[derive(Default)]
+struct Examples {
+    count: usize,
+    smallest: Option<DescribedGroup>,
+}
+
+impl Examples {
+    fn add(&mut self, group: &DescribedGroup) {
+        self.count += 1;
+        let size = |group: &DescribedGroup| json(group).len();
+        if self.smallest.as_ref().is_none_or(|smallest| size(group) < size(smallest)) {
+            self.smallest = Some(group.clone());
+        }
+    }
+}
+
+pub(crate) struct Tally {
+    strategy: Strategy,
+    seed: u64,
+    groups: usize,
+    uniform: usize,
+    racked: usize,
+    equal: usize,
+    other: usize,
+    better: usize,
+    worse: Vec<String>,
+    /// Of the plans that differ where ours may be worse in some.
+    sums: Sums,
+    departures: BTreeMap<Departure, Examples>,
+    /// Groups whose cooperative rebalances don't come to rest soon: by Kafka's plans, and by ours.
+    restless: (usize, Examples),
+    /// Where both do, what they come to rest at.
+    ends: Sums,
+    /// How many, and what is shown of the first.
+    faults: BTreeMap<&'static str, (usize, String)>,
+}
+
+impl Tally {
+    pub(crate) fn new(strategy: Strategy, seed: u64) -> Self {
+        Self {
+            strategy,
+            seed,
+            groups: 0,
+            uniform: 0,
+            racked: 0,
+            equal: 0,
+            other: 0,
+            better: 0,
+            worse: Vec::new(),
+            sums: Sums::default(),
+            departures: BTreeMap::new(),
+            restless: Default::default(),
+            ends: Sums::default(),
+            faults: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, judgement: Judgement, number: u64, group: &DescribedGroup) {
+        self.groups += 1;
+        self.uniform += usize::from(judgement.uniform);
+        self.racked += usize::from(judgement.racked);
+        if let Some(Rounds { theirs, ours }) = judgement.rounds {
+            self.restless.0 += usize::from(theirs.rounds > MOST_ROUNDS);
+            if ours.rounds > MOST_ROUNDS {
+                self.restless.1.add(group);
+            }
+            if theirs.rounds.max(ours.rounds) <= MOST_ROUNDS {
+                self.ends.add(theirs.end, ours.end);
+            }
+        }
+        match judgement.verdict {
+            Verdict::Equal => self.equal += 1,
+            Verdict::Other { theirs, ours, strict } => {
+                self.other += 1;
+                let (better, worse) =
+                    (theirs.iter().all(|&theirs| ours < theirs), theirs.iter().all(|&theirs| ours > theirs));
+                self.better += usize::from(better);
+                if worse {
+                    self.worse.push(format!("group {number}: {ours:?}, Kafka's {:?}", theirs.iter().max()));
+                }
+                if !strict {
+                    theirs.iter().for_each(|&theirs| self.sums.add(theirs, ours));
+                }
+            }
+            Verdict::Departure(departure) => self.departures.entry(departure).or_default().add(group),
+        }
+    }
+
+    /// Whether none of its kind was shown yet.
+    pub(crate) fn is_new(&self, fault: &Fault) -> bool {
+        !self.faults.contains_key(fault.kind)
+    }
+
+    pub(crate) fn fault(&mut self, fault: Fault, number: u64, small: Option<(DescribedGroup, Fault)>) {
+        self.groups += 1;
+        let (count, shown) = self.faults.entry(fault.kind).or_default();
+        *count += 1;
+        if let Some((group, fault)) = small {
+            *shown = format!("  group {number}, made smaller: {}\n  {}", json(&group), fault.detail);
+        }
+    }
+
+    /// Tells, and fails if anything is wrong. `smaller` makes a group smaller as long as the judgement of it is alike.
+    pub(crate) fn end(
+        self,
+        mut smaller: impl FnMut(DescribedGroup, &dyn Fn(&Judgement) -> bool) -> DescribedGroup,
+    ) {
+        let Self { seed, groups, uniform, racked, equal, other, better, worse, .. } = self;
+        let Self { sums, departures, restless, ends, faults, .. } = self;
+        let name = self.strategy.name();
+        println!(
+            "\n{name}: {groups} groups of seed {seed}; {uniform} subscribe alike, racks count in {racked}"
+        );
+        println!("  {equal} equal to Kafka's");
+        if self.strategy.is_sticky() {
+            let worse_count = worse.len();
+            println!(
+                "  {other} other than Kafka's, which hang on hash order: {better} better, {worse_count} worse"
+            );
+            worse.iter().take(MOST_SHOWN).for_each(|worse| println!("    {worse}"));
+            println!("    in sum, members subscribing unequally or racks counting: {sums}");
+        }
+        for (departure, Examples { count, smallest }) in departures {
+            let alike = |j: &Judgement| matches!(j.verdict, Verdict::Departure(found) if found == departure);
+            let smallest = smallest.map(|group| json(&smaller(group, &alike))).unwrap_or_default();
+            println!("  {count} where Kafka {departure}: {smallest}");
+        }
+        let (their_restless, Examples { count: our_restless, smallest }) = restless;
+        if let Some(group) = smallest {
+            let alike = |j: &Judgement| j.rounds.is_some_and(|rounds| rounds.ours.rounds > MOST_ROUNDS);
+            let smallest = json(&smaller(group, &alike));
+            println!(
+                "  {our_restless} not at rest after {MOST_ROUNDS} rebalances, Kafka's {their_restless}: {smallest}"
+            );
+            println!("    at rest, in sum: {ends}");
+        }
+
+        let mut failed = String::new();
+        for (kind, (count, shown)) in &faults {
+            failed.push_str(&format!("{name}, {count} times: {kind}\n{shown}\n"));
+        }
+        failed.push_str(&sums.worse());
+        failed.push_str(&ends.worse());
+        if our_restless > their_restless {
+            failed.push_str("more groups don't come to rest than by Kafka's plans\n");
+        }
+        assert!(failed.is_empty(), "{name}, seed {seed}:\n{failed}");
+    }
+}
