@@ -126,7 +126,7 @@ fn transfers(
     Ok(())
 }
 
-/// Whether two members give each other partitions of one topic: then both could have kept theirs.
+/// Whether two members give each other partitions of one topic: racks aside, both could have kept theirs.
 fn swaps(group: &Group, plan: &Plan) -> bool {
     let owners = plan.owners(group);
     let mut moves: BTreeSet<(u32, u32, u32)> = BTreeSet::new();
