@@ -7,8 +7,8 @@ use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::leave_group_request::MemberIdentity;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    SyncGroupRequest,
+    FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse,
+    LeaveGroupRequest, SyncGroupRequest,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -63,6 +63,11 @@ pub(super) async fn join(
             if version >= 8 { request.with_reason(Some(reason_text(reason))) } else { request }
         })
         .await?;
+    Ok(joined(answer))
+}
+
+/// JoinGroup's answer.
+fn joined(answer: JoinGroupResponse) -> Join {
     let members = answer
         .members
         .into_iter()
@@ -72,15 +77,15 @@ pub(super) async fn join(
             metadata: m.metadata,
         })
         .collect();
-    Ok(Join {
+    Join {
         error: answer.error_code,
         generation: answer.generation_id,
         protocol: answer.protocol_name.map(|p| p.to_string()).unwrap_or_default(),
         leader: answer.leader.to_string(),
         member_id: answer.member_id.to_string(),
-        // KIP-814: a leader that only comes back does not assign.
-        members: if answer.skip_assignment { Vec::new() } else { members },
-    })
+        members,
+        skip_assignment: answer.skip_assignment,
+    }
 }
 
 pub(super) async fn sync(
@@ -174,6 +179,7 @@ fn ms(duration: Duration) -> i32 {
 mod tests {
     use super::*;
     use kafka_protocol::messages::find_coordinator_response;
+    use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 
     #[test]
     fn a_reason_is_cut_to_what_brokers_take_at_a_character() {
@@ -191,5 +197,14 @@ mod tests {
         assert_eq!(found(old), found(new));
         assert_eq!(find_request("g", 3).key, text("g"));
         assert_eq!(find_request("g", 4).coordinator_keys, [text("g")]);
+    }
+    #[test]
+    fn kafka_13435_a_leader_hears_that_it_shall_skip_and_who_is_in_the_group() {
+        let member = JoinGroupResponseMember::default().with_member_id(text("m"));
+        let answer = JoinGroupResponse::default().with_members(vec![member]);
+        for skip in [false, true] {
+            let join = joined(answer.clone().with_skip_assignment(skip));
+            assert_eq!((join.skip_assignment, join.members.len()), (skip, 1));
+        }
     }
 }

@@ -94,7 +94,10 @@ enum Event {
         identity: Identity,
         result: Result<Offsets, ConsumerError>,
     },
-    LookedUp,
+    /// Watched topics were looked up, if a broker answered.
+    LookedUp {
+        answered: bool,
+    },
     Trouble(String),
     Failed(ConsumerError),
 }
@@ -334,7 +337,7 @@ impl Driver {
                     Err(error) => self.fail(error),
                 }
             }
-            Event::LookedUp => self.looked_up(now),
+            Event::LookedUp { answered } => self.looked_up(now, answered),
             Event::Trouble(message) => self.troubles(vec![message]),
             Event::Failed(error) => self.fail(error),
         }
@@ -454,10 +457,11 @@ impl Driver {
         }
         self.looking_up = true;
         self.spawn(move |common| async move {
-            if let Err(e) = common.metadata.refresh(&watched).await {
+            let answer = common.metadata.refresh(&watched).await;
+            if let Err(e) = &answer {
                 tracing::debug!(error = %e, "metadata");
             }
-            Event::LookedUp
+            Event::LookedUp { answered: answer.is_ok() }
         });
     }
 
@@ -467,8 +471,12 @@ impl Driver {
         if all { config.metadata_max_age } else { config.retry_backoff_max.min(config.metadata_max_age) }
     }
 
-    fn looked_up(&mut self, now: Moment) {
+    fn looked_up(&mut self, now: Moment, answered: bool) {
         self.looking_up = false;
+        if !answered {
+            self.look_up_due = now + self.look_up_pause(false);
+            return;
+        }
         let watched: Vec<String> = self.machine.watched().cloned().collect();
         let config = &self.common.config;
         let (counts, racks) = self

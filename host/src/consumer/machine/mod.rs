@@ -92,8 +92,9 @@ pub(super) struct Machine {
     /// The strategy of the current generation, and whether this member leads it.
     strategy: usize,
     leader: bool,
-    /// The topics that the leader's plan was made of, and their partition counts.
-    watched: BTreeMap<String, u32>,
+    /// The topics of the group that this member leads, and the partition counts that its plan was made with; `None` where it came
+    /// back to a plan that stands, and takes them as they are when it looks next.
+    watched: BTreeMap<String, Option<u32>>,
     /// And the racks of their replicas, if watched.
     racks: Option<u64>,
     /// No JoinGroup before then.
@@ -303,7 +304,7 @@ impl Machine {
         }
         match planned {
             Ok(planned) => {
-                self.watched = planned.counts;
+                self.watched = planned.counts.into_iter().map(|(topic, n)| (topic, Some(n))).collect();
                 self.racks = planned.racks;
                 self.send_sync(now, planned.blobs);
             }
@@ -318,19 +319,25 @@ impl Machine {
 
     /// Partition counts of watched topics, and the racks of their replicas, have been looked up again.
     pub(super) fn looked_up(&mut self, now: Moment, counts: &BTreeMap<String, u32>, racks: Option<u64>) {
-        if !self.leader || !matches!(self.state, State::Stable { .. }) {
+        if !self.leader {
             return;
         }
-        let count = |counts: &BTreeMap<String, u32>, topic| counts.get(topic).copied().unwrap_or(0);
-        let changed =
-            self.watched.keys().find(|topic| count(counts, *topic) != count(&self.watched, *topic)).cloned();
-        if let Some(topic) = changed {
-            let (before, after) = (count(&self.watched, &topic), count(counts, &topic));
-            self.rejoin.get_or_insert_with(|| {
-                format!("topic {topic} has {after} partitions, it was assigned with {before}")
-            });
-        } else if racks != self.racks {
-            self.rejoin.get_or_insert_with(|| "partitions have replicas in other racks".into());
+        if self.watched.values().any(Option::is_none) {
+            self.racks = racks;
+        }
+        let mut change = None;
+        for (topic, watched) in &mut self.watched {
+            let after = counts.get(topic).copied().unwrap_or(0);
+            let before = *watched.get_or_insert(after);
+            if before != after {
+                change = Some(format!("topic {topic} has {after} partitions, it was assigned with {before}"));
+            }
+        }
+        if racks != self.racks {
+            change.get_or_insert_with(|| "partitions have replicas in other racks".into());
+        }
+        if let (Some(change), State::Stable { .. }) = (change, self.state) {
+            self.rejoin.get_or_insert(change);
         }
         self.drive(now);
     }

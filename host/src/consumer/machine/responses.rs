@@ -27,6 +27,8 @@ pub(in crate::consumer) struct Join {
     pub(in crate::consumer) leader: String,
     pub(in crate::consumer) member_id: String,
     pub(in crate::consumer) members: Vec<JoinedMember>,
+    /// The leader is back, the plan of its group stands (KIP-814).
+    pub(in crate::consumer) skip_assignment: bool,
 }
 
 /// A member as the leader sees it.
@@ -141,7 +143,15 @@ impl Machine {
         if !self.leader || join.members.is_empty() {
             return self.send_sync(now, Vec::new());
         }
-        let members = join.members.into_iter().map(|m| self.decode_member(m)).collect();
+        let members: Vec<MemberSubscription> =
+            join.members.into_iter().map(|m| self.decode_member(m)).collect();
+        if join.skip_assignment {
+            // A plan of its own would move partitions that nobody gave up (KAFKA-13435). What the group wants is watched all the
+            // same, or nobody would notice new partitions.
+            self.watched =
+                members.into_iter().flat_map(|m| m.subscription.topics).map(|topic| (topic, None)).collect();
+            return self.send_sync(now, Vec::new());
+        }
         let round = self.id();
         self.state = State::Assigning { round };
         let (identity, user_data) = (self.identity.clone(), self.syncs_refused == 0);

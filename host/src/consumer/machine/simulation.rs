@@ -138,8 +138,15 @@ impl Group {
         let Some(member) = self.members.get_mut(member_id) else { return Answers::new() };
         member.expires = now + SESSION;
         let Some((node, id)) = member.joining.take() else { return Answers::new() };
-        let answer =
-            Join { error: 0, generation, protocol: "s".into(), leader, member_id: member_id.into(), members };
+        let answer = Join {
+            error: 0,
+            generation,
+            protocol: "s".into(),
+            leader,
+            member_id: member_id.into(),
+            members,
+            skip_assignment: false,
+        };
         vec![(node, id, Message::Joined(answer))]
     }
 

@@ -1,5 +1,7 @@
 //! Scripted coordinators and a hand-turned clock.
 
+mod incidents;
+
 use super::*;
 use crate::group::TopicPartitions;
 
@@ -197,6 +199,7 @@ fn follower(generation: i32) -> Join {
         leader: "other".into(),
         member_id: "m".into(),
         members: vec![],
+        skip_assignment: false,
     }
 }
 
@@ -549,11 +552,6 @@ fn close_works_in_every_state() {
     let mut m = Member::new(&["s"]);
     m.machine.close(m.now, true);
     assert_eq!(m.actions(), [Action::Closed]);
-    // librdkafka 4312: before the first assignment. No member id is known yet, so there is nobody to leave.
-    let mut m = Member::new(&["s"]);
-    m.joining();
-    m.machine.close(m.now, true);
-    assert_eq!(m.actions(), [Action::Closed]);
     // While SyncGroup is under way.
     let mut m = Member::new(&["s"]);
     m.syncing();
@@ -661,7 +659,7 @@ fn answers_to_requests_that_no_longer_matter_are_dropped() {
 }
 
 #[test]
-fn the_leader_joins_again_when_a_watched_topics_partitions_change() {
+fn sarama_1462_the_leader_joins_again_when_a_watched_topics_partitions_change() {
     let mut m = Member::new(&["s"]);
     m.leading();
     assert_eq!(m.machine.watched().collect::<Vec<_>>(), ["t"]);
@@ -677,7 +675,7 @@ fn the_leader_joins_again_when_a_watched_topics_partitions_change() {
 }
 
 #[test]
-fn the_leader_joins_again_when_replicas_are_in_other_racks() {
+fn kafka_14867_the_leader_joins_again_when_replicas_are_in_other_racks() {
     let mut m = Member::new(&["s"]);
     m.leading();
     let counts = BTreeMap::from([("t".to_owned(), 4)]);
