@@ -6,194 +6,20 @@
     reason = "the helpers of tests panic as tests do"
 )]
 
+mod incidents;
+mod support;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use assignor_host::builtin::{Builtin, RANGE, ROUNDROBIN, STICKY};
-use assignor_host::consumer::{Consumer, ConsumerConfig, ConsumerError, EmbeddedBroker, GroupEvent, Record};
+use assignor_host::builtin::{RANGE, ROUNDROBIN};
+use assignor_host::consumer::{Consumer, ConsumerConfig, ConsumerError, EmbeddedBroker};
 use assignor_host::{Assignor, CallError, Context, Group, Plan, Protocol};
 
-const TOPIC: &str = "events";
-
-/// The longest that a test waits for anything: rebalances of the embedded broker take seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn broker(partitions: u32) -> EmbeddedBroker {
-    let broker = EmbeddedBroker::start().unwrap();
-    broker.create_topic(TOPIC, partitions).unwrap();
-    broker
-}
-
-/// Produces `count` records, numbered from `first` on, round all partitions.
-fn produce(broker: &EmbeddedBroker, partitions: u32, first: u32, count: u32) {
-    for n in first..first + count {
-        broker.produce(TOPIC, n % partitions, None, n.to_string().as_bytes()).unwrap();
-    }
-    broker.flush(PATIENCE).unwrap();
-}
-
-fn number(record: &Record) -> u32 {
-    String::from_utf8(record.value.clone().unwrap()).unwrap().parse().unwrap()
-}
-
-fn config(broker: &BTreeMap<String, String>, group: &str, more: &[(&str, &str)]) -> ConsumerConfig {
-    let mut properties = broker.clone();
-    properties.insert("group.id".into(), group.into());
-    properties.extend(more.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
-    ConsumerConfig::from_properties(properties).unwrap()
-}
-
-fn builtin(name: &str) -> Box<dyn Assignor> {
-    Box::new(Builtin::by_name(name).unwrap())
-}
-
-fn consumer(broker: &EmbeddedBroker, group: &str, more: &[(&str, &str)]) -> Consumer {
-    let config = config(&broker.consumer_properties(), group, more);
-    let consumer = Consumer::new(config, vec![builtin(RANGE)], |_| {}).unwrap();
-    consumer.subscribe(&[TOPIC]).unwrap();
-    consumer
-}
-
-/// Polls until so many records have come.
-fn take(consumer: &Consumer, count: usize) -> Vec<u32> {
-    let start = Instant::now();
-    let mut taken = Vec::new();
-    while taken.len() < count {
-        assert!(start.elapsed() < PATIENCE, "{} of {count} records", taken.len());
-        taken.extend(consumer.poll(Duration::from_millis(200)).unwrap().iter().map(number));
-    }
-    taken
-}
-
-/// A member that polls on a thread of its own.
-struct Member {
-    name: &'static str,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-    consumer: Arc<Consumer>,
-}
-
-impl Member {
-    fn leave(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap();
-        self.consumer.close().unwrap();
-    }
-}
-
-/// What happened to which member.
-type Event = (&'static str, GroupEvent);
-
-/// A group under watch.
-struct Watched {
-    properties: BTreeMap<String, String>,
-    events: (Sender<Event>, Receiver<Event>),
-    /// Member and partition of each generation's assignments.
-    assignments: BTreeMap<i32, BTreeMap<&'static str, BTreeSet<u32>>>,
-    /// The numbers of all records that came.
-    consumed: Arc<Mutex<BTreeSet<u32>>>,
-}
-
-impl Watched {
-    fn new(broker: &EmbeddedBroker) -> Self {
-        Self {
-            properties: broker.consumer_properties(),
-            events: channel(),
-            assignments: BTreeMap::new(),
-            consumed: Arc::default(),
-        }
-    }
-
-    fn join(&self, name: &'static str, strategies: Vec<Box<dyn Assignor>>, more: &[(&str, &str)]) -> Member {
-        let events = self.events.0.clone();
-        let config = config(&self.properties, "watched", more);
-        let consumer = Consumer::new(config, strategies, move |event| {
-            let _ = events.send((name, event.clone()));
-        });
-        let consumer = Arc::new(consumer.unwrap());
-        consumer.subscribe(&[TOPIC]).unwrap();
-        let (stop, polled, consumed) =
-            (Arc::new(AtomicBool::new(false)), Arc::clone(&consumer), Arc::clone(&self.consumed));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                for record in polled.poll(Duration::from_millis(100)).unwrap() {
-                    consumed.lock().unwrap().insert(number(&record));
-                }
-            }
-        });
-        Member { name, stop, thread, consumer }
-    }
-
-    /// Waits until one generation has given each of these members, and nobody else, a part, and `partitions` in all.
-    fn settled(&mut self, members: &[&'static str], partitions: usize) -> i32 {
-        let start = Instant::now();
-        loop {
-            let left = PATIENCE.saturating_sub(start.elapsed());
-            let (name, event) = self.events.1.recv_timeout(left).unwrap_or_else(|_| {
-                panic!("{members:?} did not settle; assignments by generation: {:#?}", self.assignments)
-            });
-            if let GroupEvent::Assigned { generation, partitions: got, .. } = event {
-                let got = got.into_iter().flat_map(|t| t.partitions).collect();
-                let generation_of = self.assignments.entry(generation).or_default();
-                generation_of.insert(name, got);
-                let complete = generation_of.values().map(BTreeSet::len).sum::<usize>() == partitions;
-                if complete && generation_of.keys().copied().eq(members.iter().copied()) {
-                    return generation;
-                }
-            }
-        }
-    }
-
-    /// In no generation a partition had two owners.
-    fn assert_single_owners(&self) {
-        for (generation, members) in &self.assignments {
-            let mut owners = BTreeSet::new();
-            for partition in members.values().flatten() {
-                assert!(
-                    owners.insert(partition),
-                    "partition {partition} in generation {generation}: {members:?}"
-                );
-            }
-        }
-    }
-
-    /// Waits until records `0..count` have all come.
-    fn consumed_all(&self, count: u32) {
-        let start = Instant::now();
-        while (self.consumed.lock().unwrap().len() as u32) < count {
-            assert!(start.elapsed() < PATIENCE, "{} of {count} records", self.consumed.lock().unwrap().len());
-            std::thread::park_timeout(Duration::from_millis(20));
-        }
-        assert_eq!(self.consumed.lock().unwrap().last(), Some(&(count - 1)));
-    }
-}
-
-/// Members are eager: what they owned the leader learns from the user data that each of them keeps for itself (aiokafka 1175, sarama
-/// 1493).
-#[test]
-fn members_of_sticky_keep_what_they_owned_when_another_one_joins() {
-    let broker = broker(6);
-    let mut group = Watched::new(&broker);
-    let join = |group: &Watched, name| group.join(name, vec![builtin(STICKY)], &[]);
-    let mut members = vec![join(&group, "a")];
-    group.settled(&["a"], 6);
-    members.push(join(&group, "b"));
-    let two = group.settled(&["a", "b"], 6);
-    members.push(join(&group, "c"));
-    let three = group.settled(&["a", "b", "c"], 6);
-    for name in ["a", "b"] {
-        let (before, after) = (&group.assignments[&two][name], &group.assignments[&three][name]);
-        assert!(after.len() == 2 && after.is_subset(before), "{name} had {before:?}, has {after:?}");
-    }
-    group.assert_single_owners();
-    members.into_iter().for_each(Member::leave);
-}
+use support::{PATIENCE, TOPIC, Watched, broker, builtin, consumer, produce, take};
 
 #[test]
 fn what_was_committed_is_not_read_again_and_what_was_not_is() {
