@@ -1,8 +1,8 @@
 //! The one trait that built-ins, plugins and the fallback wrapper implement, and what surrounds a call.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::cause::CallError;
@@ -54,6 +54,12 @@ pub trait Assignor: Send {
     /// The protocols it works under.
     fn protocols(&self) -> &[Protocol];
 
+    /// A consumer takes the strategy, for as long as it keeps what is returned; `None` if another one has it. What remembers its
+    /// last assignment serves one consumer at a time: two would tell their groups what the other has (aiokafka 1175).
+    fn engage(&mut self) -> Option<Engagement> {
+        Some(Engagement::default())
+    }
+
     /// What this member tells the leader, given the topics that the consumer subscribed to.
     ///
     /// # Errors
@@ -88,6 +94,17 @@ pub trait Assignor: Send {
 
     /// This member has lost its partitions: what it was told it owns, it owns no more (Kafka: `onPartitionsLost`).
     fn on_lost(&mut self) {}
+}
+
+/// Kept by the consumer that a strategy serves.
+#[derive(Debug, Clone, Default)]
+pub struct Engagement(Arc<()>);
+
+impl Engagement {
+    /// Tells for how long it is kept: while there is something to [`upgrade`](Weak::upgrade) to.
+    pub fn watch(&self) -> Weak<()> {
+        Arc::downgrade(&self.0)
+    }
 }
 
 /// For whom and when a call is made.

@@ -122,7 +122,8 @@ impl Catalog {
         &self.strategies
     }
 
-    /// The strategies as a consumer takes them.
+    /// The strategies as a consumer takes them: one consumer, for they remember what it was assigned. Another one wants a catalog of
+    /// its own.
     pub fn assignors(&self) -> Vec<Box<dyn Assignor>> {
         self.strategies.iter().cloned().map(|strategy| Box::new(strategy) as Box<dyn Assignor>).collect()
     }

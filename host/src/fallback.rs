@@ -7,13 +7,13 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use self::breaker::Breaker;
 use self::last_plan::LastPlan;
 pub use self::policy::{Fallback, FallbackPolicy};
-use crate::assignor::{Assignor, Context, Interest, NoServices, Protocol, Services};
+use crate::assignor::{Assignor, Context, Engagement, Interest, NoServices, Protocol, Services};
 use crate::builtin::Builtin;
 use crate::cause::{CallError, Cause, LoadError};
 use crate::group::{Group, TopicPartitions};
@@ -117,7 +117,7 @@ pub enum Event {
 /// [`replace`](Strategy::replace) one that is benched.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// A strategy of a consumer: what was configured, with a native one behind it. A handle: clones are the same strategy, so
+/// A strategy of one consumer: what was configured, with a native one behind it. A handle: clones are the same strategy, so
 /// that one can be given to a consumer and another used to [`replace`](Self::replace) it.
 #[derive(Clone)]
 pub struct Strategy(Arc<Inner>);
@@ -138,6 +138,8 @@ struct State {
     last: LastPlan,
     /// The consumer that asked last: it is asked for a rebalance when the strategy is replaced.
     consumer: Arc<dyn Services>,
+    /// As long as it lives, a consumer has this strategy.
+    engaged: Weak<()>,
 }
 
 /// What was configured.
@@ -200,6 +202,7 @@ impl Strategy {
             fallbacks: 0,
             last: LastPlan::default(),
             consumer: Arc::new(NoServices),
+            engaged: Weak::new(),
         });
         Self(Arc::new(Inner { name, protocols, policy, observer, state }))
     }
@@ -397,6 +400,16 @@ impl Assignor for Strategy {
 
     fn protocols(&self) -> &[Protocol] {
         &self.0.protocols
+    }
+
+    fn engage(&mut self) -> Option<Engagement> {
+        let mut state = self.lock();
+        let free = state.engaged.strong_count() == 0;
+        free.then(|| {
+            let engagement = Engagement::default();
+            state.engaged = engagement.watch();
+            engagement
+        })
     }
 
     fn subscription(&mut self, cx: &Context, topics: &[String]) -> Result<Interest, CallError> {

@@ -16,7 +16,7 @@ use super::error::{ConsumerError, GroupEvent};
 use super::fetcher::Fetcher;
 use super::shared::{GroupMetadata, Shared};
 use super::strategist::{self, Strategist};
-use crate::assignor::Assignor;
+use crate::assignor::{Assignor, Engagement};
 use crate::group::TopicPartitions;
 
 /// A member of a classic consumer group, whose partitions any [`Assignor`] splits.
@@ -37,6 +37,8 @@ pub struct Consumer {
     shared: Arc<Shared>,
     commands: UnboundedSender<Command>,
     fetcher: Mutex<Fetcher>,
+    /// The strategies are this consumer's until it is dropped.
+    _engagements: Vec<Engagement>,
 }
 
 impl std::fmt::Debug for Consumer {
@@ -53,11 +55,11 @@ impl Consumer {
     /// call the consumer.
     ///
     /// # Errors
-    /// [`ConsumerError::Config`] if there is no strategy, two share a name, one can't run eager rebalances, or the data path refuses
-    /// a property; [`ConsumerError::Driver`] if no thread can be started.
+    /// [`ConsumerError::Config`] if there is no strategy, two share a name, one can't run eager rebalances or is another consumer's, or
+    /// the data path refuses a property; [`ConsumerError::Driver`] if no thread can be started.
     pub fn new(
         mut config: ConsumerConfig,
-        assignors: Vec<Box<dyn Assignor>>,
+        mut assignors: Vec<Box<dyn Assignor>>,
         observer: impl Fn(&GroupEvent) + Send + Sync + 'static,
     ) -> Result<Self, ConsumerError> {
         if config.client_id.is_empty() {
@@ -67,6 +69,7 @@ impl Consumer {
             config.client_id = format!("consumer-{}-{number}", config.group_id);
         }
         let strategies = strategist::names(&assignors)?;
+        let engagements = strategist::engage(&mut assignors)?;
         let fetcher = Fetcher::new(Box::new(Librdkafka::new(&config)?));
         let strategist = Strategist::start(assignors)?;
         let config = Arc::new(config);
@@ -93,7 +96,7 @@ impl Consumer {
                 ending.end();
             })
             .map_err(|e| ConsumerError::Driver(format!("no thread for the consumer: {e}")))?;
-        Ok(Self { config, shared, commands, fetcher: Mutex::new(fetcher) })
+        Ok(Self { config, shared, commands, fetcher: Mutex::new(fetcher), _engagements: engagements })
     }
 
     /// Subscribes to these topics instead of the current ones. The group hears of it at the next `poll`.

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::error::ConsumerError;
-use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::assignor::{Assignor, Context, Engagement, Interest, Protocol};
 use crate::builtin::{COOPERATIVE_STICKY, STICKY};
 use crate::cause::CallError;
 use crate::group::{Group, TopicPartitions};
@@ -58,6 +58,19 @@ pub(super) fn names(assignors: &[Box<dyn Assignor>]) -> Result<Vec<String>, Cons
         );
     }
     Ok(names)
+}
+
+/// Takes the strategies for a consumer.
+pub(super) fn engage(assignors: &mut [Box<dyn Assignor>]) -> Result<Vec<Engagement>, ConsumerError> {
+    let engage = |assignor: &mut Box<dyn Assignor>| {
+        assignor.engage().ok_or_else(|| {
+            ConsumerError::Config(format!(
+                "strategy {:?} is another consumer's, whose assignment it remembers: make a catalog for each consumer",
+                assignor.name()
+            ))
+        })
+    };
+    assignors.iter_mut().map(engage).collect()
 }
 
 impl Strategist {
@@ -280,10 +293,26 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_strategies_are_checked() {
+    fn aiokafka_1175_a_strategy_is_not_shared_by_two_consumers() {
+        let list = ("partition.assignment.strategy".to_owned(), STICKY.to_owned());
+        let observer: crate::Observer = Arc::new(|_| {});
+        let catalog = || crate::Catalog::from_properties(&[list.clone()].into(), &observer).unwrap();
+        let shared = catalog();
+        let first = engage(&mut shared.assignors()).unwrap();
+        let refused = engage(&mut shared.assignors()).unwrap_err();
+        assert!(refused.to_string().contains("make a catalog for each consumer"), "{refused}");
+        assert!(engage(&mut catalog().assignors()).is_ok());
+        // Whoever comes after a consumer that is gone may have them.
+        drop(first);
+        assert!(engage(&mut shared.assignors()).is_ok());
+    }
+
+    #[test]
+    fn kafka_13204_a_consumer_refuses_two_strategies_of_one_name() {
         let one = |name| -> Box<dyn Assignor> { Box::new(Actor(name, Act::Decline)) };
         assert!(names(&[]).is_err());
-        assert!(names(&[one("a"), one("a")]).unwrap_err().to_string().contains("two strategies"));
-        assert_eq!(names(&[one("a"), one("b")]).unwrap(), ["a", "b"]);
+        let refused = names(&[one("a"), one("b"), one("a")]).unwrap_err();
+        assert!(refused.to_string().contains("two strategies are named \"a\""), "{refused}");
+        assert_eq!(names(&[one("b"), one("a")]).unwrap(), ["b", "a"]);
     }
 }
