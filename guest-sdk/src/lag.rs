@@ -1,6 +1,9 @@
 //! Offsets and lag, fetched by the host on request: a strategy does no I/O. Answers come only while
 //! [`assign`](crate::Strategy::assign) runs, and have one entry per partition of the topic, `None` where an offset is not
 //! known. Waiting for them has a time budget of its own, by default 2 s in each call of `assign`.
+//!
+//! Who shares out lag: partitions without any are many, and make no member's sum grow. Break ties by count, or one member gets
+//! them all.
 
 use crate::cluster::Unavailable;
 use crate::group::Topic;

@@ -114,3 +114,43 @@ fn a_group_that_cannot_be_is_not_built() {
         .owned("b", 1, [("t", [0])])
         .build();
 }
+
+/// Each partition, most lag first, to the member with the least lag so far; of members with as much, to the one with the fewest
+/// partitions.
+fn by_lag(group: &crate::Group) -> Result<Plan, crate::cluster::Unavailable> {
+    let mut lags = Vec::new();
+    for topic in group.topics() {
+        // What isn't known counts as nothing to read: the leader can't wait for it.
+        lags.extend(topic.partitions().zip(lag::of(topic)?).map(|(p, lag)| (topic, p, lag.unwrap_or(0))));
+    }
+    lags.sort_by_key(|&(.., lag)| std::cmp::Reverse(lag));
+    let mut plan = group.plan();
+    let mut total = vec![0; group.members().len()];
+    for (topic, partition, lag) in lags {
+        let subscribers = group.members().filter(|m| m.is_subscribed(topic));
+        if let Some(member) = subscribers.min_by_key(|m| (total[m.index()], plan.load(*m))) {
+            total[member.index()] += lag;
+            plan.give(member, partition);
+        }
+    }
+    Ok(plan)
+}
+
+/// Partitions without lag made no member's sum grow, so that the first one got all of them.
+#[test]
+fn lag_based_assignor_1_partitions_without_lag_are_spread_by_count() {
+    let mut group = GroupBuilder::new().topic("t", 7);
+    for member in ["a", "b", "c"] {
+        group = group.member(member, ["t"]);
+    }
+    let group = group.build();
+    let loads = |lags: [i64; 7]| -> Vec<usize> {
+        let _host = Host::new().lag(0, lags).install();
+        let plan = by_lag(&group).unwrap();
+        assert_eq!(check(&group, &plan), Ok(()));
+        group.members().map(|m| plan.load(m)).collect()
+    };
+    assert_eq!(loads([0; 7]), [3, 2, 2]);
+    // One is busy with the only lag there is; the others share the rest.
+    assert_eq!(loads([0, 0, 9, 0, 0, 0, 0]), [1, 3, 3]);
+}

@@ -1,3 +1,5 @@
+mod incidents;
+
 use proptest::prelude::*;
 
 use super::*;
