@@ -7,7 +7,7 @@ use assignor_host::{Completeness, Group, Plan, Violation, assert_safe, check, wi
 use fastrand::Rng;
 
 use super::claims::{Ownership, Told, told_plainly};
-use super::oracle::{Answer, NO_END, Named, Oracle};
+use super::oracle::{Answer, Named, Oracle};
 use super::quality::{Parts, Quality, Racks, kept, most_kept};
 use super::rename::Renamed;
 use super::rounds::{self, Rest};
@@ -50,8 +50,6 @@ pub(crate) enum Verdict {
 pub(crate) enum Departure {
     /// It throws: claims on partitions that don't exist leave too little room for those that do.
     NoRoom,
-    /// It has no end: it moves a partition back to a member that no longer wants its topic, away again, and so on.
-    NoEnd,
     /// It throws: it would move a partition back to a member that no longer wants its topic, and has set that member aside.
     BackToNobody,
     /// It gives out partitions that don't exist, because members claim them, and may then give others out twice.
@@ -82,7 +80,6 @@ impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoRoom => "throws, having kept partitions that don't exist",
-            Self::NoEnd => "goes on for ever",
             Self::BackToNobody => {
                 "throws, on its way to give a partition back to a member that doesn't want it any more"
             }
@@ -372,8 +369,6 @@ fn claims_unwanted(case: &Case<'_>) -> bool {
 fn threw(case: &Case<'_>, thrown: &str) -> Result<Departure, Fault> {
     if thrown.contains("No more unfilled consumers to be assigned") && case.ownership.ghosts {
         Ok(Departure::NoRoom)
-    } else if thrown == NO_END && claims_unwanted(case) {
-        Ok(Departure::NoEnd)
     } else if thrown.contains("NullPointerException") && claims_unwanted(case) {
         Ok(Departure::BackToNobody)
     } else {

@@ -6,17 +6,17 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use assignor_host::described::DescribedGroup;
 use assignor_host::wire::{HIGHEST_VERSION, subscription};
 use assignor_tests::built;
 
-/// Many times what Java takes for the largest group. It may take for ever.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// The answer where Java did.
-pub(crate) const NO_END: &str = "no end";
+use super::shrink::json;
+
+/// Many times what Java takes for the largest group, and far less than forever.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// More than any plan takes.
 const LARGEST_ANSWER: usize = 64 << 20;
 
@@ -26,8 +26,12 @@ pub(crate) type Named = Vec<(String, Vec<(String, Vec<i32>)>)>;
 /// A plan, or what Kafka's code threw.
 pub(crate) type Answer = Result<Named, String>;
 
-/// The Java program, started anew when it doesn't come to an end.
-pub(crate) struct Oracle(Running);
+/// A running Java program; killed when dropped.
+pub(crate) struct Oracle {
+    java: Child,
+    requests: Sender<Vec<u8>>,
+    answers: Receiver<io::Result<Vec<u8>>>,
+}
 
 impl Oracle {
     /// Starts it.
@@ -35,44 +39,6 @@ impl Oracle {
     /// # Panics
     /// If there is no Java, or the program hasn't been built.
     pub(crate) fn start() -> Self {
-        Self(Running::start())
-    }
-
-    /// Kafka's plans for these groups by these strategies.
-    ///
-    /// # Panics
-    /// If Java ends, or answers with what is no answer.
-    pub(crate) fn ask(&mut self, questions: &[(&str, &DescribedGroup)]) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(questions.len());
-        while let Some(rest) = questions.get(answers.len()..).filter(|rest| !rest.is_empty()) {
-            for (strategy, group) in rest {
-                self.0.requests.send(request(strategy, group)).unwrap();
-            }
-            let answered = rest.iter().map_while(|_| self.0.answer());
-            answers.extend(answered);
-            if answers.len() < questions.len() {
-                answers.push(Err(NO_END.to_owned()));
-                self.0 = Running::start();
-            }
-        }
-        answers
-    }
-
-    /// Kafka's plan for one group.
-    pub(crate) fn ask_one(&mut self, strategy: &str, group: &DescribedGroup) -> Answer {
-        self.ask(&[(strategy, group)]).pop().unwrap()
-    }
-}
-
-/// Killed when dropped.
-struct Running {
-    java: Child,
-    requests: Sender<Vec<u8>>,
-    answers: Receiver<io::Result<Vec<u8>>>,
-}
-
-impl Running {
-    fn start() -> Self {
         let mut java = java();
         let (input, output) = (java.stdin.take().unwrap(), java.stdout.take().unwrap());
         // Each in a thread of its own: requests are sent ahead, and waiting for an answer must end. Both threads end with the
@@ -93,18 +59,30 @@ impl Running {
         Self { java, requests, answers }
     }
 
-    /// The next answer, if it comes.
-    fn answer(&self) -> Option<Answer> {
-        match self.answers.recv_timeout(PATIENCE) {
-            Ok(Ok(body)) => Some(response(&body)),
-            Ok(Err(e)) => panic!("Java answers no more: {e}"),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => panic!("Java answers no more"),
+    /// Kafka's plans for these groups by these strategies.
+    ///
+    /// # Panics
+    /// If Java does not answer in time, or with what is no answer.
+    pub(crate) fn ask(&mut self, questions: &[(&str, &DescribedGroup)]) -> Vec<Answer> {
+        for (strategy, group) in questions {
+            self.requests.send(request(strategy, group)).unwrap();
         }
+        let answer = |(strategy, group): &(&str, &DescribedGroup)| {
+            let body = self.answers.recv_timeout(PATIENCE);
+            let asked = || format!("{strategy} of {}", json(group));
+            let body = body.unwrap_or_else(|e| panic!("no answer in {PATIENCE:?} ({e}): {}", asked()));
+            response(&body.unwrap_or_else(|e| panic!("Java ended ({e}): {}", asked())))
+        };
+        questions.iter().map(answer).collect()
+    }
+
+    /// Kafka's plan for one group.
+    pub(crate) fn ask_one(&mut self, strategy: &str, group: &DescribedGroup) -> Answer {
+        self.ask(&[(strategy, group)]).pop().unwrap()
     }
 }
 
-impl Drop for Running {
+impl Drop for Oracle {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.java.kill();

@@ -16,7 +16,7 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <p>A frame is an int32 length and that many bytes of body; all integers are big-endian, a string is an int16 length and
  * UTF-8, -1 for null. For the body of a request see {@link Request}, for that of a response {@link Response}. Requests may
- * be sent ahead: answers come in their order, and are flushed when no further request is at hand.
+ * be sent ahead: answers come in their order.
  */
 public final class Oracle {
     private Oracle() {
@@ -26,8 +26,7 @@ public final class Oracle {
         // What might be printed must not get between the frames.
         DataOutputStream out = new DataOutputStream(new BufferedOutputStream(System.out, 1 << 16));
         System.setOut(System.err);
-        BufferedInputStream buffered = new BufferedInputStream(System.in, 1 << 16);
-        DataInputStream in = new DataInputStream(buffered);
+        DataInputStream in = new DataInputStream(new BufferedInputStream(System.in, 1 << 16));
         while (true) {
             int length;
             try {
@@ -41,8 +40,7 @@ public final class Oracle {
             byte[] answer = answer(body);
             out.writeInt(answer.length);
             out.write(answer);
-            if (buffered.available() == 0)
-                out.flush();
+            out.flush();
         }
     }
 
