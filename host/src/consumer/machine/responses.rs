@@ -141,7 +141,8 @@ impl Machine {
         if !self.leader || join.members.is_empty() {
             return self.send_sync(now, Vec::new());
         }
-        let members = join.members.into_iter().map(|m| self.decode_member(m)).collect();
+        let mut decoder = wire::subscription::Decoder::default();
+        let members = join.members.into_iter().map(|m| self.decode_member(m, &mut decoder)).collect();
         let round = self.id();
         self.state = State::Assigning { round };
         let (identity, user_data) = (self.identity.clone(), self.syncs_refused == 0);
@@ -149,8 +150,12 @@ impl Machine {
     }
 
     /// A blob that can't be decoded is a member without topics: it gets nothing, and the others go on.
-    fn decode_member(&mut self, member: JoinedMember) -> MemberSubscription {
-        let subscription = wire::subscription::decode(&member.metadata).unwrap_or_else(|e| {
+    fn decode_member(
+        &mut self,
+        member: JoinedMember,
+        decoder: &mut wire::subscription::Decoder,
+    ) -> MemberSubscription {
+        let subscription = decoder.decode(&member.metadata).unwrap_or_else(|e| {
             self.trouble(format!(
                 "the subscription of member {:?} can't be decoded ({e}): it gets no partitions",
                 member.id
