@@ -285,7 +285,7 @@ impl DescribedMember {
             member_id: self.id.clone(),
             instance_id: self.instance_id.clone(),
             subscription: Subscription {
-                topics: self.topics.clone(),
+                topics: self.topics.clone().into(),
                 user_data: self.user_data.clone(),
                 owned: owned.collect(),
                 generation: self.generation,

@@ -4,14 +4,16 @@
 //! through: topic `t` holds the numbers `t.first .. t.first + t.partitions`. Assignors, plans and checks work on numbers;
 //! names come back at the edges ([`Group::by_name`]).
 
+mod numbering;
 mod racks;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use numbering::{Lists, Numbering};
 pub use racks::Racks;
 
 /// The most partitions that a group may have in all: a bound on what hostile metadata or a mistyped file can make us
@@ -30,8 +32,9 @@ pub struct TopicPartitions {
 /// What a member tells the group when it joins (Kafka: `ConsumerPartitionAssignor.Subscription`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subscription {
-    /// Names of the topics that the member wants.
-    pub topics: Vec<String>,
+    /// Names of the topics that the member wants. Shared, since most members of a group want the same:
+    /// [`wire::subscription::Decoder`](crate::wire::subscription::Decoder) keeps lists that are equal once.
+    pub topics: Arc<[String]>,
     /// Bytes of the member's own strategy.
     pub user_data: Option<Vec<u8>>,
     /// What the member says it owns; a claim, not yet a fact.
@@ -147,24 +150,11 @@ impl Group {
             return Err(GroupError::DuplicateMember(a.member_id.clone()));
         }
 
-        // Members of one group mostly ask for the same topics, in the same order: look a list up once.
-        let mut wanted: BTreeSet<&str> = BTreeSet::new();
-        let mut same_subscription = true;
-        let mut of_first: Option<BTreeSet<&str>> = None;
-        let mut before: &[String] = &[];
-        for member in &subscriptions {
-            let topics = member.subscription.topics.as_slice();
-            if of_first.is_some() && topics == before {
-                continue;
-            }
-            before = topics;
-            let set: BTreeSet<&str> = topics.iter().map(String::as_str).collect();
-            wanted.extend(&set);
-            match &of_first {
-                Some(first) => same_subscription &= *first == set,
-                None => of_first = Some(set),
-            }
-        }
+        let lists = Lists::of(&subscriptions);
+        let sets: Vec<BTreeSet<&str>> =
+            lists.distinct.iter().map(|list| list.iter().map(String::as_str).collect()).collect();
+        let same_subscription = sets.array_windows().all(|[a, b]| a == b);
+        let wanted: BTreeSet<&str> = sets.into_iter().flatten().collect();
         let mut topics = Vec::new();
         let mut first: u32 = 0;
         for name in wanted {
@@ -176,8 +166,13 @@ impl Group {
                 .ok_or(GroupError::TooManyPartitions)?;
         }
 
-        let mut numbering = Numbering::of(&topics);
-        let members = subscriptions.into_iter().map(|m| numbering.member(m)).collect();
+        let numbering = Numbering::of(&topics);
+        let numbers: Vec<Vec<u32>> = lists.distinct.iter().map(|list| numbering.topics(list)).collect();
+        let members = subscriptions.into_iter().zip(lists.of_member).map(|(member, list)| {
+            let topics = numbers.get(list).cloned().unwrap_or_default();
+            numbering.member(member, topics)
+        });
+        let members = members.collect();
         let mut group = Self { topics: topics.into(), members, same_subscription, racks: None };
         group.resolve_claims();
         Ok(group)
@@ -261,21 +256,18 @@ impl Group {
 
     /// Partitions by topic name and index instead of number, topics ascending; a number of no partition is left out.
     pub fn by_name(&self, partitions: &[u32]) -> Vec<TopicPartitions> {
-        let mut sorted = Cow::Borrowed(partitions);
-        if !sorted.is_sorted() {
-            sorted.to_mut().sort_unstable();
-        }
-        // Room for exactly as many as there are: leaders name the partitions of thousands of members.
-        let mut named = Vec::with_capacity(self.split_by_topic(&sorted).count());
-        named.extend(self.split_by_topic(&sorted).map(|(topic, numbers)| TopicPartitions {
+        let sorted = ascending(partitions);
+        let mut named = Vec::with_capacity(self.by_topic(&sorted).count());
+        named.extend(self.by_topic(&sorted).map(|(topic, numbers)| TopicPartitions {
             topic: topic.name.clone(),
             partitions: numbers.iter().map(|p| p - topic.first).collect(),
         }));
         named
     }
 
-    /// The topics that ascending numbers belong to, and the numbers of each.
-    fn split_by_topic<'a>(&'a self, sorted: &'a [u32]) -> impl Iterator<Item = (&'a Topic, &'a [u32])> {
+    /// The topics that ascending numbers belong to, ascending, and the numbers of each: [`by_name`](Self::by_name) without
+    /// copies. Ends at the first number that is of no partition or doesn't ascend.
+    pub fn by_topic<'a>(&'a self, sorted: &'a [u32]) -> impl Iterator<Item = (&'a Topic, &'a [u32])> {
         let mut topics: &[Topic] = &self.topics;
         let mut rest = sorted;
         std::iter::from_fn(move || {
@@ -286,10 +278,10 @@ impl Group {
             }
             let (topic, later) = topics.split_first()?;
             topics = later;
-            let end = topic.numbers().end;
-            let (mine, others) = rest.split_at(rest.iter().take_while(|&&p| p < end).count());
+            let (mine, others) =
+                rest.split_at(rest.iter().take_while(|p| topic.numbers().contains(p)).count());
             rest = others;
-            Some((topic, mine))
+            (!mine.is_empty()).then_some((topic, mine))
         })
     }
 
@@ -362,6 +354,15 @@ impl Group {
     }
 }
 
+/// Numbers in their order, copied only if they have another.
+pub(crate) fn ascending(numbers: &[u32]) -> Cow<'_, [u32]> {
+    let mut ascending = Cow::Borrowed(numbers);
+    if !ascending.is_sorted() {
+        ascending.to_mut().sort_unstable();
+    }
+    ascending
+}
+
 /// The strongest claim on a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -371,59 +372,4 @@ pub(crate) struct Claim {
     pub(crate) generation: i32,
     /// Another member claims at the same generation.
     pub(crate) tied: bool,
-}
-
-/// From names to numbers.
-struct Numbering<'a> {
-    topics: &'a [Topic],
-    index: HashMap<&'a str, u32>,
-    /// The last list of topics that was looked up, and what came of it.
-    last: Option<(Vec<String>, Vec<u32>)>,
-}
-
-impl<'a> Numbering<'a> {
-    fn of(topics: &'a [Topic]) -> Self {
-        Self { topics, index: (0..).zip(topics).map(|(i, t)| (t.name.as_str(), i)).collect(), last: None }
-    }
-
-    /// The indexes of the topics that exist, ascending.
-    fn topics(&mut self, names: Vec<String>) -> Vec<u32> {
-        if let Some((_, numbers)) = self.last.as_ref().filter(|(last, _)| *last == names) {
-            return numbers.clone();
-        }
-        let mut numbers: Vec<u32> =
-            names.iter().filter_map(|n| self.index.get(n.as_str()).copied()).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        self.last = Some((names, numbers.clone()));
-        numbers
-    }
-
-    /// The numbers of the partitions that exist, ascending.
-    fn partitions(&self, named: &[TopicPartitions]) -> Vec<u32> {
-        let mut numbers: Vec<u32> = Vec::with_capacity(named.iter().map(|t| t.partitions.len()).sum());
-        for owned in named {
-            let topic = self.index.get(owned.topic.as_str()).and_then(|&i| self.topics.get(i as usize));
-            let Some(topic) = topic else { continue };
-            numbers
-                .extend(owned.partitions.iter().filter(|&&p| p < topic.partitions).map(|p| topic.first + p));
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers
-    }
-
-    fn member(&mut self, member: MemberSubscription) -> Member {
-        let MemberSubscription { member_id, instance_id, subscription } = member;
-        Member {
-            id: member_id,
-            instance_id,
-            claimed: self.partitions(&subscription.owned),
-            topics: self.topics(subscription.topics),
-            owned: Vec::new(),
-            generation: subscription.generation,
-            rack: subscription.rack.filter(|rack| !rack.is_empty()),
-            user_data: subscription.user_data,
-        }
-    }
 }

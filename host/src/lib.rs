@@ -27,7 +27,7 @@
 //!
 //! let member = |id: &str| MemberSubscription {
 //!     member_id: id.to_owned(),
-//!     subscription: Subscription { topics: vec!["orders".to_owned()], ..Subscription::default() },
+//!     subscription: Subscription { topics: ["orders".to_owned()].into(), ..Subscription::default() },
 //!     ..MemberSubscription::default()
 //! };
 //! let partition_counts = BTreeMap::from([("orders".to_owned(), 3)]);

@@ -41,6 +41,7 @@ pub(crate) fn any_group() -> impl Strategy<Value = Group> {
                 .into_iter()
                 .map(|(topic, partitions)| TopicPartitions { topic: topic.into(), partitions })
                 .collect();
+            let topics = topics.into();
             let subscription = Subscription { topics, owned, generation, ..Subscription::default() };
             MemberSubscription { member_id: String::new(), instance_id, subscription }
         });

@@ -57,7 +57,7 @@ fn full_group(component: &Arc<Component>, members: usize, partitions: u32, cause
             member_id: format!("consumer-{index:05}-6f1c2d3e-5a4b-4c8d-9e0f-{index:012}"),
             instance_id: Some(format!("instance-{index:05}")),
             subscription: Subscription {
-                topics: topics.clone(),
+                topics: topics.clone().into(),
                 user_data: weights[index % weights.len()].clone(),
                 owned: Vec::new(),
                 generation: Some(7),

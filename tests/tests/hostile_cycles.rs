@@ -79,7 +79,7 @@ fn limits() -> Limits {
 fn group() -> Group {
     let member = MemberSubscription {
         member_id: "m1".into(),
-        subscription: Subscription { topics: vec!["clicks".into()], ..Subscription::default() },
+        subscription: Subscription { topics: ["clicks".into()].into(), ..Subscription::default() },
         ..MemberSubscription::default()
     };
     Group::new(&[("clicks".to_owned(), 5)].into(), vec![member]).unwrap()

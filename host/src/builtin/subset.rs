@@ -133,7 +133,7 @@ mod tests {
             vec![crate::group::MemberSubscription {
                 member_id: "a".into(),
                 subscription: crate::group::Subscription {
-                    topics: vec!["t".into(), "u".into()],
+                    topics: ["t".into(), "u".into()].into(),
                     rack: Some("1".into()),
                     ..Default::default()
                 },

@@ -11,7 +11,7 @@
 
 use super::read::{Reader, TopicFields};
 use super::{HIGHEST_VERSION, WireError, write};
-use crate::group::TopicPartitions;
+use crate::group::{Group, TopicPartitions};
 
 const FIELDS: TopicFields = TopicFields {
     list: "the list of assigned partitions",
@@ -28,6 +28,21 @@ const FIELDS: TopicFields = TopicFields {
 pub fn encode(partitions: &[TopicPartitions], user_data: Option<&[u8]>) -> Result<Vec<u8>, WireError> {
     let mut out = HIGHEST_VERSION.to_be_bytes().to_vec();
     write::topic_partitions(&mut out, FIELDS, partitions)?;
+    write::nullable_bytes(&mut out, "the user data", user_data)?;
+    Ok(out)
+}
+
+/// Writes what a plan gives to a member: the same bytes as [`encode`] of [`Group::by_name`], without copying names.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_numbers(
+    group: &Group,
+    partitions: &[u32],
+    user_data: Option<&[u8]>,
+) -> Result<Vec<u8>, WireError> {
+    let mut out = HIGHEST_VERSION.to_be_bytes().to_vec();
+    write::numbers(&mut out, FIELDS, group, partitions)?;
     write::nullable_bytes(&mut out, "the user data", user_data)?;
     Ok(out)
 }
@@ -81,6 +96,21 @@ mod tests {
     fn the_same_assignment_in_another_order_is_the_same_bytes() {
         let shuffled = [owned("b", &[0]), owned("a", &[2, 1, 2]), owned("c", &[]), owned("b", &[0])];
         assert_eq!(encode(&shuffled, Some(&[0xff])).unwrap(), BLOB);
+    }
+
+    #[test]
+    fn a_plans_numbers_are_written_as_their_names_are() {
+        let counts = [("a", 3), ("b", 1), ("c", 2)].map(|(topic, n)| (topic.to_owned(), n)).into();
+        let topics = ["a".to_owned(), "b".into(), "c".into()].into();
+        let subscription = crate::Subscription { topics, ..Default::default() };
+        let member = crate::MemberSubscription { subscription, ..Default::default() };
+        let group = Group::new(&counts, vec![member]).unwrap();
+        for numbers in [&[1, 2, 3][..], &[3, 2, 1, 2], &[], &[0, 5], &[4], &[5, 6, 7, u32::MAX]] {
+            let named = group.by_name(numbers);
+            let written = encode_numbers(&group, numbers, Some(&[0xff])).unwrap();
+            assert_eq!(written, encode(&named, Some(&[0xff])).unwrap());
+        }
+        assert_eq!(encode_numbers(&group, &[1, 2, 3], Some(&[0xff])).unwrap(), BLOB);
     }
 
     #[test]

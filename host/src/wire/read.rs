@@ -41,6 +41,27 @@ impl<'a> Reader<'a> {
         Ok(version.min(HIGHEST_VERSION))
     }
 
+    /// Goes on after these bytes, if they come next.
+    pub(super) fn skip(&mut self, bytes: &[u8]) -> bool {
+        let rest = self.rest.strip_prefix(bytes);
+        if let Some(rest) = rest {
+            self.rest = rest;
+            self.offset += bytes.len();
+        }
+        rest.is_some()
+    }
+
+    /// What is read, and the bytes that it was read from.
+    pub(super) fn with_bytes<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, WireError>,
+    ) -> Result<(&'a [u8], T), WireError> {
+        let before = self.rest;
+        let value = read(self)?;
+        let bytes = before.get(..before.len() - self.rest.len()).unwrap_or_default();
+        Ok((bytes, value))
+    }
+
     pub(super) fn i32(&mut self, what: &'static str) -> Result<i32, WireError> {
         self.array(what).map(i32::from_be_bytes)
     }

@@ -13,13 +13,15 @@
 //! ```
 //! use assignor_host::{Subscription, wire::{self, subscription}};
 //!
-//! let mine = Subscription { topics: vec!["orders".into(), "clicks".into()], generation: Some(7), ..Default::default() };
+//! let mine = Subscription { topics: ["orders".into(), "clicks".into()].into(), generation: Some(7), ..Default::default() };
 //! let bytes = subscription::encode(&mine, wire::HIGHEST_VERSION)?;
 //! let read = subscription::decode(&bytes)?;
-//! assert_eq!(read.topics, ["clicks", "orders"]);
+//! assert_eq!(read.topics[..], ["clicks", "orders"]);
 //! assert_eq!(read.generation, Some(7));
 //! # Ok::<(), wire::WireError>(())
 //! ```
+
+use std::sync::Arc;
 
 use super::read::{Reader, TopicFields};
 use super::{HIGHEST_VERSION, WireError, write};
@@ -77,22 +79,55 @@ pub fn encode(subscription: &Subscription, version: i16) -> Result<Vec<u8>, Wire
 /// # Errors
 /// If the bytes are no subscription; see the [module](super) for the rules.
 pub fn decode(blob: &[u8]) -> Result<Subscription, WireError> {
-    let mut reader = Reader::new(blob);
-    let version = reader.version()?;
-    let topics = reader.strings("the list of topics", "a topic")?;
-    let user_data = reader.nullable_bytes("the user data")?;
-    let mut subscription = Subscription { topics, user_data, ..Subscription::default() };
-    if version == 0 || reader.is_at_end() {
-        return Ok(subscription);
+    Decoder::default().decode(blob)
+}
+
+/// Reads the subscriptions of a group's members, as [`decode`] does, and keeps equal lists of topics once: a group of
+/// thousands of members mostly has few.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    lists: Vec<(Vec<u8>, Arc<[String]>)>,
+}
+
+impl Decoder {
+    /// How many lists are remembered; members that ask for others don't share them.
+    const MOST_LISTS: usize = 16;
+
+    /// Reads a member's subscription.
+    ///
+    /// # Errors
+    /// As [`decode`].
+    pub fn decode(&mut self, blob: &[u8]) -> Result<Subscription, WireError> {
+        let mut reader = Reader::new(blob);
+        let version = reader.version()?;
+        let topics = self.topics(&mut reader)?;
+        let user_data = reader.nullable_bytes("the user data")?;
+        let mut subscription = Subscription { topics, user_data, ..Subscription::default() };
+        if version == 0 || reader.is_at_end() {
+            return Ok(subscription);
+        }
+        subscription.owned = reader.topic_partitions(FIELDS)?;
+        if version >= 2 {
+            subscription.generation = Some(reader.i32("the generation")?).filter(|&g| g >= 0);
+        }
+        if version >= 3 {
+            subscription.rack = reader.nullable_string("the rack")?.filter(|rack| !rack.is_empty());
+        }
+        Ok(subscription)
     }
-    subscription.owned = reader.topic_partitions(FIELDS)?;
-    if version >= 2 {
-        subscription.generation = Some(reader.i32("the generation")?).filter(|&g| g >= 0);
+
+    fn topics(&mut self, reader: &mut Reader<'_>) -> Result<Arc<[String]>, WireError> {
+        // A list says how long it is, so the same bytes are the same list.
+        if let Some((_, list)) = self.lists.iter().find(|(bytes, _)| reader.skip(bytes)) {
+            return Ok(Arc::clone(list));
+        }
+        let (bytes, list) = reader.with_bytes(|reader| reader.strings("the list of topics", "a topic"))?;
+        let list: Arc<[String]> = list.into();
+        if self.lists.len() < Self::MOST_LISTS {
+            self.lists.push((bytes.to_vec(), Arc::clone(&list)));
+        }
+        Ok(list)
     }
-    if version >= 3 {
-        subscription.rack = reader.nullable_string("the rack")?.filter(|rack| !rack.is_empty());
-    }
-    Ok(subscription)
 }
 
 #[cfg(test)]
@@ -114,7 +149,7 @@ mod tests {
 
     fn example() -> Subscription {
         Subscription {
-            topics: vec!["a".into(), "bc".into()],
+            topics: ["a".into(), "bc".into()].into(),
             user_data: Some(vec![0xff]),
             owned: vec![owned("a", &[1, 2])],
             generation: Some(5),
@@ -167,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn members_that_ask_for_the_same_topics_share_the_list() {
+        let blob = |topics: &[&str], version| {
+            let topics = topics.iter().map(|t| (*t).to_owned()).collect();
+            encode(&Subscription { topics, ..example() }, version).unwrap()
+        };
+        let mut decoder = Decoder::default();
+        let mut read = |topics: &[&str], version| decoder.decode(&blob(topics, version)).unwrap().topics;
+        let (a, _, again) = (read(&["a", "b"], 3), read(&["a"], 1), read(&["a", "b"], 0));
+        assert!(Arc::ptr_eq(&a, &again));
+        let many: Vec<_> = (0..100).map(|n| read(&[&format!("t{n}")], 3)).collect();
+        assert!(many.iter().enumerate().all(|(n, topics)| topics[..] == [format!("t{n}")]));
+        assert!(Arc::ptr_eq(&a, &read(&["a", "b"], 2)), "the first lists stay");
+    }
+
+    #[test]
     fn a_negative_version_is_refused_both_ways() {
         let refused = Err(WireError::Version { version: -1 });
         assert_eq!(decode(b"\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff"), refused);
@@ -210,7 +260,7 @@ mod tests {
     #[test]
     fn kafka_12898_the_same_subscription_in_another_order_is_the_same_bytes() {
         let shuffled = Subscription {
-            topics: vec!["bc".into(), "a".into(), "bc".into()],
+            topics: ["bc".into(), "a".into(), "bc".into()].into(),
             owned: vec![owned("a", &[2]), owned("none", &[]), owned("a", &[1, 2])],
             ..example()
         };
@@ -246,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_in_its_field_is_not_written() {
-        let topics = vec!["t".repeat(32_768)];
+        let topics = ["t".repeat(32_768)].into();
         let e = encode(&Subscription { topics, ..Subscription::default() }, 3).unwrap_err();
         assert_eq!(e, WireError::TooLarge { what: "a topic", size: 32_768, most: 32_767 });
         let owned = vec![owned("t", &[1 << 31])];
@@ -263,7 +313,7 @@ mod tests {
         let rack = prop::option::of("\\PC{0,4}");
         (topics, user_data, any_topic_partitions(), generation, rack).prop_map(
             |(topics, user_data, owned, generation, rack)| Subscription {
-                topics,
+                topics: topics.into(),
                 user_data,
                 owned,
                 generation,
@@ -277,8 +327,8 @@ mod tests {
         fn what_is_written_is_read_back_in_canonical_form(subscription in any_subscription()) {
             let read = decode(&encode(&subscription, HIGHEST_VERSION).unwrap()).unwrap();
             let mut expected = subscription;
-            expected.topics.sort();
-            expected.topics.dedup();
+            let topics: std::collections::BTreeSet<String> = expected.topics.iter().cloned().collect();
+            expected.topics = topics.into_iter().collect();
             expected.owned = canonical(&expected.owned);
             expected.generation = expected.generation.filter(|&g| g >= 0);
             expected.rack = expected.rack.filter(|rack| !rack.is_empty());
@@ -288,6 +338,20 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(blob in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(&blob);
+        }
+
+        #[test]
+        fn a_subscription_is_read_the_same_whatever_was_read_before(
+            blobs in prop::collection::vec(("[ab]{0,2}", any::<Option<i32>>(), any::<bool>()), 0..30),
+        ) {
+            let mut decoder = Decoder::default();
+            for (topics, generation, whole) in blobs {
+                let topics = topics.chars().map(String::from).collect();
+                let subscription = Subscription { topics, generation, ..Subscription::default() };
+                let mut blob = encode(&subscription, HIGHEST_VERSION).unwrap();
+                blob.truncate(if whole { blob.len() } else { blob.len() / 2 });
+                prop_assert_eq!(decoder.decode(&blob), decode(&blob));
+            }
         }
 
         #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::WireError;
 use super::read::TopicFields;
-use crate::group::TopicPartitions;
+use crate::group::{self, Group, Topic, TopicPartitions};
 
 pub(super) fn string(out: &mut Vec<u8>, what: &'static str, text: &str) -> Result<(), WireError> {
     let most = i16::MAX as usize;
@@ -69,7 +69,9 @@ pub(super) fn topic_partitions(
         && list.iter().all(|e| !e.partitions.is_empty() && e.partitions.is_sorted_by(|a, b| a < b));
     if canonical {
         count(out, fields.list, list.len())?;
-        return list.iter().try_for_each(|entry| topic(out, fields, &entry.topic, &entry.partitions));
+        return list
+            .iter()
+            .try_for_each(|entry| topic(out, fields, &entry.topic, entry.partitions.iter().copied()));
     }
     let mut merged: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for entry in list.iter().filter(|entry| !entry.partitions.is_empty()) {
@@ -79,14 +81,36 @@ pub(super) fn topic_partitions(
     merged.into_iter().try_for_each(|(name, mut partitions)| {
         partitions.sort_unstable();
         partitions.dedup();
-        topic(out, fields, name, &partitions)
+        topic(out, fields, name, partitions.into_iter())
     })
 }
 
-fn topic(out: &mut Vec<u8>, fields: TopicFields, name: &str, partitions: &[u32]) -> Result<(), WireError> {
+/// The topics and partitions of a plan's numbers, each number once.
+pub(super) fn numbers(
+    out: &mut Vec<u8>,
+    fields: TopicFields,
+    group: &Group,
+    numbers: &[u32],
+) -> Result<(), WireError> {
+    let mut numbers = group::ascending(numbers);
+    if !numbers.is_sorted_by(|a, b| a < b) {
+        numbers.to_mut().dedup();
+    }
+    count(out, fields.list, group.by_topic(&numbers).count())?;
+    group.by_topic(&numbers).try_for_each(|(Topic { name, first, .. }, mine)| {
+        topic(out, fields, name, mine.iter().map(|number| number - first))
+    })
+}
+
+fn topic(
+    out: &mut Vec<u8>,
+    fields: TopicFields,
+    name: &str,
+    mut partitions: impl ExactSizeIterator<Item = u32>,
+) -> Result<(), WireError> {
     string(out, fields.topic, name)?;
     count(out, fields.partitions, partitions.len())?;
-    partitions.iter().try_for_each(|&partition| count(out, fields.partition, partition as usize))
+    partitions.try_for_each(|partition| count(out, fields.partition, partition as usize))
 }
 
 /// A number that Kafka writes as a signed 32-bit one and never lets be negative.

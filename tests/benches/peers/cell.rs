@@ -138,7 +138,7 @@ impl Cell {
 
     fn subscription(&self, names: &[String], index: usize, members: usize) -> Subscription {
         let topics = match self.subscriptions {
-            Subscriptions::Equal | Subscriptions::OneOdd => names.to_vec(),
+            Subscriptions::Equal | Subscriptions::OneOdd => names.into(),
             Subscriptions::Buckets => {
                 let bucket = index / members.div_ceil(BUCKETS);
                 let size = names.len().div_ceil(BUCKETS);

@@ -15,7 +15,8 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use assignor_host::wire::{HIGHEST_VERSION, subscription};
+use assignor_host::wire::HIGHEST_VERSION;
+use assignor_host::wire::subscription::{self, Decoder};
 use assignor_host::{MemberSubscription, Subscription};
 
 /// What a leader knows before it plans.
@@ -40,10 +41,11 @@ impl Input {
 
     /// The members as a leader decodes them.
     pub(crate) fn decoded(&self) -> anyhow::Result<Vec<MemberSubscription>> {
+        let mut decoder = Decoder::default();
         self.members
             .iter()
             .map(|(id, blob)| {
-                let subscription = subscription::decode(blob)?;
+                let subscription = decoder.decode(blob)?;
                 Ok(MemberSubscription { member_id: id.clone(), instance_id: None, subscription })
             })
             .collect()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use assignor_host::wire::assignment;
-use assignor_host::{Builtin, Group, MemberSubscription, TopicPartitions, withhold};
+use assignor_host::{Builtin, Group, MemberSubscription, Plan, TopicPartitions, withhold};
 
 use crate::input::Input;
 use crate::side::{Once, Pace, Span, Times};
@@ -25,35 +25,53 @@ impl Leader {
         Ok(Self { counts: input.partition_counts(), input, strategy })
     }
 
-    /// From decoded subscriptions to what each member gets, by topic name, in the order of member ids. Under the cooperative
-    /// protocol without what others must give up first, as Kafka's and franz-go's strategies answer.
-    fn plan(&self, members: Vec<MemberSubscription>) -> anyhow::Result<(Group, Vec<Vec<TopicPartitions>>)> {
+    /// From decoded subscriptions to a plan in numbers. Under the cooperative protocol without what others must give up first,
+    /// as Kafka's and franz-go's strategies answer.
+    fn plan(&self, members: Vec<MemberSubscription>) -> anyhow::Result<(Group, Plan)> {
         let replicas = |topic: &str| self.input.topics.get(topic).map(Vec::as_slice);
         let group = Group::new(&self.counts, members)?.with_racks(&self.input.brokers, replicas);
         let mut plan = self.strategy.plan(&group);
         if self.input.strategy == "cooperative-sticky" {
             withhold(&group, &mut plan);
         }
-        let named = plan.assignments.iter().map(|assignment| group.by_name(&assignment.partitions)).collect();
-        Ok((group, named))
+        Ok((group, plan))
     }
 
     /// From the bytes of JoinGroup to the bytes of SyncGroup.
     fn wire(&self) -> anyhow::Result<Vec<Vec<u8>>> {
-        let (_, named) = self.plan(self.input.decoded()?)?;
-        named.iter().map(|partitions| Ok(assignment::encode(partitions, None)?)).collect()
+        let (group, plan) = self.plan(self.input.decoded()?)?;
+        let each = plan.assignments.iter();
+        each.map(|assignment| Ok(assignment::encode_numbers(&group, &assignment.partitions, None)?)).collect()
     }
 }
 
-/// How many partitions are assigned in all.
-pub(crate) fn assigned(named: &[Vec<TopicPartitions>]) -> u64 {
-    named.iter().flatten().map(|topic| topic.partitions.len() as u64).sum()
+/// What a member gets by topic name: names that the group has, as the peers' plans share theirs, and indexes of partitions, each
+/// topic's after the one's before.
+struct Named<'group> {
+    topics: Vec<(&'group str, usize)>,
+    partitions: Vec<u32>,
+}
+
+/// What each member gets, in the order of member ids.
+fn by_name<'group>(group: &'group Group, plan: &'group Plan) -> Vec<Named<'group>> {
+    let each = plan.assignments.iter().map(|assignment| {
+        let numbers = &assignment.partitions;
+        let mut named = Named { topics: Vec::new(), partitions: Vec::with_capacity(numbers.len()) };
+        named.topics.reserve_exact(group.by_topic(numbers).count());
+        for (topic, numbers) in group.by_topic(numbers) {
+            named.partitions.extend(numbers.iter().map(|number| number - topic.first));
+            named.topics.push((&topic.name, named.partitions.len()));
+        }
+        named
+    });
+    each.collect()
 }
 
 /// What the members of a group get, by their ids: for groups that others join.
 pub(crate) fn assignment_of(input: &Input) -> anyhow::Result<BTreeMap<String, Vec<TopicPartitions>>> {
     let leader = Leader::new(input.clone())?;
-    let (group, named) = leader.plan(leader.input.decoded()?)?;
+    let (group, plan) = leader.plan(leader.input.decoded()?)?;
+    let named = plan.assignments.iter().map(|assignment| group.by_name(&assignment.partitions));
     Ok(group.members().iter().map(|member| member.id.clone()).zip(named).collect())
 }
 
@@ -64,14 +82,20 @@ pub(crate) fn once(input: Input, ready: impl Fn()) -> anyhow::Result<Once> {
     leader.input.members = Vec::new();
     let resident = status("VmRSS")?;
     ready();
-    let mut result = None;
+    let mut result = Ok(Vec::new());
     let begun = Instant::now();
-    let allocated = allocation_counter::measure(|| result = Some(leader.plan(members)));
+    let mut group = None;
+    let allocated = allocation_counter::measure(|| {
+        let planned = leader.plan(members);
+        result = planned.map(|planned| {
+            let (group, plan) = group.insert(planned);
+            by_name(group, plan)
+        });
+    });
     let took = begun.elapsed();
-    let (_group, named) = result.context("no plan was made")??;
     Ok(Once {
         nanoseconds: took.as_nanos() as u64,
-        assigned: assigned(&named),
+        assigned: result?.iter().map(|member| member.partitions.len() as u64).sum(),
         resident_before: resident,
         peak_resident: status("VmHWM")?,
         allocated: allocated.bytes_total,
@@ -88,7 +112,9 @@ pub(crate) fn time(input: Input, span: Span, pace: Pace) -> anyhow::Result<Times
             pace.time(|| {
                 let members = members.clone();
                 let begun = Instant::now();
-                drop(black_box(leader.plan(black_box(members))?));
+                let (group, plan) = leader.plan(black_box(members))?;
+                drop(black_box(by_name(&group, &plan)));
+                drop((group, plan));
                 Ok(begun.elapsed())
             })
         }

@@ -130,7 +130,7 @@ fn built_ins_give_a_guest_their_unadjusted_plan() {
         member_id: id.into(),
         instance_id: None,
         subscription: Subscription {
-            topics: vec!["t".into()],
+            topics: ["t".into()].into(),
             owned: vec![TopicPartitions { topic: "t".into(), partitions: owned.to_vec() }],
             generation: Some(3),
             rack: Some(rack.into()),

@@ -70,7 +70,7 @@ pub(crate) fn alone() -> Group {
 pub(crate) fn alone_with(partitions: u32) -> Group {
     let member = MemberSubscription {
         member_id: "m1".into(),
-        subscription: Subscription { topics: vec!["clicks".into()], ..Subscription::default() },
+        subscription: Subscription { topics: ["clicks".into()].into(), ..Subscription::default() },
         ..MemberSubscription::default()
     };
     Group::new(&[("clicks".to_owned(), partitions)].into(), vec![member]).unwrap()

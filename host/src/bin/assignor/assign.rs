@@ -221,7 +221,7 @@ fn ask<A: Assignor>(instance: Result<A, LoadError>, cx: &Context, joins: &mut Me
     });
     match told {
         Ok(interest) => {
-            joins.subscription.topics = interest.topics;
+            joins.subscription.topics = interest.topics.into();
             joins.subscription.user_data = interest.user_data;
         }
         Err(error) => {

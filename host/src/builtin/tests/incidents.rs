@@ -258,11 +258,11 @@ fn kafka_8767_changed_subscriptions_settle_within_two_rounds() {
         let mut some = || -> Vec<String> { names.iter().filter(|_| below(3) > 0).cloned().collect() };
         let mut members: Vec<_> = (0..7).map(|i| member(&format!("m{i}"), &[], None, &[])).collect();
         for member in &mut members {
-            member.subscription.topics = some();
+            member.subscription.topics = some().into();
         }
         let (mut members, ..) = settle(&topics, members);
         for member in &mut members {
-            member.subscription.topics = some();
+            member.subscription.topics = some().into();
             // A member gives up at once what it is no longer subscribed to.
             let topics = &member.subscription.topics;
             member.subscription.owned.retain(|owned| topics.contains(&owned.topic));

@@ -58,7 +58,8 @@ async fn make_plan(
     // Members that have not synced within the rebalance time-out are removed, and the leader with them.
     let limit = config.session_timeout.min(config.max_poll_interval) / 2;
     let deadline = Instant::now() + limit;
-    let topics: BTreeSet<String> = members.iter().flat_map(|m| m.subscription.topics.clone()).collect();
+    let topics: BTreeSet<&String> = members.iter().flat_map(|m| m.subscription.topics.iter()).collect();
+    let topics: BTreeSet<String> = topics.into_iter().cloned().collect();
     let problems = tokio::time::timeout(limit, refreshed(common, &topics))
         .await
         .map_err(|_| format!("no broker tells the topics' partitions within {limit:?}"))?;
@@ -90,9 +91,8 @@ async fn make_plan(
         plan
     });
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
-        let partitions = group.by_name(&assignment.partitions);
         let user_data = assignment.user_data.as_deref().filter(|_| with_user_data);
-        let bytes = wire::assignment::encode(&partitions, user_data);
+        let bytes = wire::assignment::encode_numbers(&group, &assignment.partitions, user_data);
         bytes.map(|b| (member.id.clone(), Bytes::from(b))).map_err(|e| e.to_string())
     };
     let blobs = group.members().iter().zip(&plan.assignments).map(blob).collect::<Result<Vec<_>, _>>()?;

@@ -288,7 +288,7 @@ impl Machine {
         topics.sort();
         topics.dedup();
         let subscription = Subscription {
-            topics,
+            topics: topics.into(),
             user_data: interest.user_data,
             owned: Vec::new(),
             generation: None,

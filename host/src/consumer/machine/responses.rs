@@ -143,13 +143,17 @@ impl Machine {
         if !self.leader || join.members.is_empty() {
             return self.send_sync(now, Vec::new());
         }
+        let mut decoder = wire::subscription::Decoder::default();
         let members: Vec<MemberSubscription> =
-            join.members.into_iter().map(|m| self.decode_member(m)).collect();
+            join.members.into_iter().map(|m| self.decode_member(m, &mut decoder)).collect();
         if join.skip_assignment {
             // A plan of its own would move partitions that nobody gave up (KAFKA-13435). What the group wants is watched all the
             // same, or nobody would notice new partitions.
-            self.watched =
-                members.into_iter().flat_map(|m| m.subscription.topics).map(|topic| (topic, None)).collect();
+            self.watched = members
+                .iter()
+                .flat_map(|m| m.subscription.topics.iter())
+                .map(|topic| (topic.clone(), None))
+                .collect();
             return self.send_sync(now, Vec::new());
         }
         let round = self.id();
@@ -159,8 +163,12 @@ impl Machine {
     }
 
     /// A blob that can't be decoded is a member without topics: it gets nothing, and the others go on.
-    fn decode_member(&mut self, member: JoinedMember) -> MemberSubscription {
-        let subscription = wire::subscription::decode(&member.metadata).unwrap_or_else(|e| {
+    fn decode_member(
+        &mut self,
+        member: JoinedMember,
+        decoder: &mut wire::subscription::Decoder,
+    ) -> MemberSubscription {
+        let subscription = decoder.decode(&member.metadata).unwrap_or_else(|e| {
             self.trouble(format!(
                 "the subscription of member {:?} can't be decoded ({e}): it gets no partitions",
                 member.id

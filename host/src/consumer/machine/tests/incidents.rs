@@ -117,7 +117,7 @@ fn kafkajs_545_strategies_are_asked_about_this_consumers_topics_only() {
         _ => None,
     });
     assert_eq!(asked, ["t"]);
-    assert_eq!(subscriptions(&m.prepare(&actions))[0].1.topics, ["t"]);
+    assert_eq!(subscriptions(&m.prepare(&actions))[0].1.topics[..], ["t"]);
 }
 
 /// Goes through two generations, in which the group runs one strategy and then another, and returns what it was given in each.
