@@ -97,9 +97,13 @@ fn by_time(free: &[u32], takers: &[Taker], plan: &mut [Vec<u32>]) {
         }
     }
     let mut before = 0;
-    for place in &mut places {
-        before += std::mem::replace(place, before);
+    let mut sum_up = |place: &mut u32| before += std::mem::replace(place, before);
+    // In blocks, for in WebAssembly each turn of a loop costs extra.
+    let (blocks, rest) = places.as_chunks_mut::<8>();
+    for block in blocks {
+        block.iter_mut().for_each(&mut sum_up);
     }
+    rest.iter_mut().for_each(sum_up);
     for (index, taker) in takers.iter().enumerate() {
         let Some(partitions) = plan.get_mut(taker.member) else { continue };
         partitions.extend(slots(index, taker).filter_map(|slot| {

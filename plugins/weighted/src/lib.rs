@@ -17,9 +17,12 @@
 //! A member that sent no weight, or something that is none, counts as 1.
 
 mod apportion;
+mod blocks;
 mod fill;
 mod level;
 mod share;
+mod taken;
+mod thin;
 
 use assignor_guest_sdk::{Error, Group, Interest, Plan, Strategy, config, warn};
 use serde::{Deserialize, Serialize};

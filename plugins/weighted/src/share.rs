@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use assignor_guest_sdk::{Group, Plan};
 
 use crate::apportion::apportion;
+use crate::blocks;
 use crate::fill::{Taker, fill};
 use crate::level::{Class, Portion, level};
+use crate::taken::Taken;
+use crate::thin::Thinning;
 
 /// Shares the group's partitions in proportion to the members' weights, given in the order of the members, each greater than 0.
 ///
@@ -25,7 +28,7 @@ pub(crate) fn share(group: &Group, weights: &[f64]) -> Plan {
         group,
         plan: vec![Vec::new(); weights.len()],
         quotas: vec![0; weights.len()],
-        taken: Vec::new(),
+        taken: Taken::none(group.partition_count()),
     };
     for (class, portions) in classes.iter().zip(&portions) {
         shares.set_quotas(class, portions, weights);
@@ -38,7 +41,7 @@ pub(crate) fn share(group: &Group, weights: &[f64]) -> Plan {
     if shares.settled() {
         return Plan::from(shares.plan);
     }
-    shares.mark_taken();
+    shares.plan.iter().for_each(|partitions| shares.taken.mark(partitions));
     for (class, portions) in classes.iter().zip(&portions) {
         shares.give(class, portions, classes.len() == 1);
     }
@@ -47,12 +50,14 @@ pub(crate) fn share(group: &Group, weights: &[f64]) -> Plan {
 
 fn classes<'g>(group: &'g Group, weights: &[f64]) -> Vec<Class<'g>> {
     let mut classes: BTreeMap<&[u32], Class<'g>> = BTreeMap::new();
-    for (member, weight) in group.members().zip(weights) {
-        let topics = member.topic_numbers();
+    let members: Vec<_> = group.members().zip(weights).collect();
+    // Neighbours mostly subscribe to the same topics, so that few lists of topics are looked up.
+    for alike in members.chunk_by(|a, b| blocks::equal(a.0.topic_numbers(), b.0.topic_numbers())) {
+        let Some(topics) = alike.first().map(|(member, _)| member.topic_numbers()) else { continue };
         let empty = || Class { topics, members: Vec::new(), weight: 0.0 };
         let class = classes.entry(topics).or_insert_with(empty);
-        class.members.push(member.index());
-        class.weight += weight;
+        class.members.extend(alike.iter().map(|(member, _)| member.index()));
+        class.weight += alike.iter().map(|(_, weight)| *weight).sum::<f64>();
     }
     classes.into_values().collect()
 }
@@ -63,8 +68,8 @@ struct Shares<'g> {
     plan: Vec<Vec<u32>>,
     /// How many partitions each member shall have.
     quotas: Vec<u32>,
-    /// Whether each partition is somebody's already.
-    taken: Vec<bool>,
+    /// The partitions that are somebody's already.
+    taken: Taken,
 }
 
 impl<'g> Shares<'g> {
@@ -92,9 +97,9 @@ impl<'g> Shares<'g> {
 
     /// Lets members keep what they own, up to their quotas.
     fn keep(&mut self, class: &Class<'_>, portions: &[Portion]) {
+        let mut thinning = Thinning::new(portions);
         for &member in &class.members {
-            let mut kept = self.owned(member).to_vec();
-            thin_out(&mut kept, self.quota(member), member, portions);
+            let kept = thinning.thin_out(self.owned(member), self.quota(member), member);
             self.set_plan(member, kept);
         }
     }
@@ -124,8 +129,9 @@ impl<'g> Shares<'g> {
                 give_up(kept, most, topics.zip(&mut surplus));
             }
         }
-        for (&member, mut kept) in class.members.iter().zip(kept) {
-            thin_out(&mut kept, self.quota(member), member, portions);
+        let mut thinning = Thinning::new(portions);
+        for (&member, kept) in class.members.iter().zip(kept) {
+            let kept = thinning.thin_out(&kept, self.quota(member), member);
             self.set_plan(member, kept);
         }
     }
@@ -139,15 +145,6 @@ impl<'g> Shares<'g> {
     /// Whether everyone has as many as it shall have.
     fn settled(&self) -> bool {
         self.plan.iter().zip(&self.quotas).all(|(partitions, &quota)| partitions.len() == quota as usize)
-    }
-
-    fn mark_taken(&mut self) {
-        self.taken = vec![false; self.group.partition_count() as usize];
-        for &number in self.plan.iter().flatten() {
-            if let Some(taken) = self.taken.get_mut(number as usize) {
-                *taken = true;
-            }
-        }
     }
 
     /// Gives the members of a class what they miss, out of the free partitions of its portions.
@@ -172,13 +169,7 @@ impl<'g> Shares<'g> {
         }
         let mut free = Vec::new();
         for (portion, kept) in portions.iter().zip(kept) {
-            let numbers = portion.numbers.start as usize..portion.numbers.end as usize;
-            let Some(taken) = self.taken.get_mut(numbers) else { continue };
-            let untaken = portion.numbers.clone().zip(taken).filter(|(_, taken)| !**taken);
-            free.extend(untaken.take(portion.count.saturating_sub(kept) as usize).map(|(number, taken)| {
-                *taken = true;
-                number
-            }));
+            self.taken.take(portion.numbers.clone(), portion.count.saturating_sub(kept), &mut free);
         }
         fill(portions, &free, &mut takers, &mut self.plan);
     }
@@ -209,54 +200,4 @@ fn give_up<'a>(kept: &mut Vec<u32>, most: usize, too_many: impl Iterator<Item = 
             _ => true,
         }
     });
-}
-
-/// Takes out of a member's partitions what is above its quota, from the topics of which it has most beyond its share.
-fn thin_out(kept: &mut Vec<u32>, quota: u32, member: usize, portions: &[Portion]) {
-    let mut left = kept.len().saturating_sub(quota as usize);
-    if left == 0 {
-        return;
-    }
-    struct Run {
-        end: u32,
-        share: f64,
-        keeps: u32,
-        goes: u32,
-    }
-    let all: u32 = portions.iter().map(|portion| portion.count).sum();
-    let part = f64::from(quota) / f64::from(all.max(1));
-    let mut owned = vec![0; portions.len()];
-    count(kept, portions, &mut owned);
-    let mut runs: Vec<Run> = portions
-        .iter()
-        .zip(owned)
-        .filter(|(_, owned)| *owned > 0)
-        .map(|(portion, keeps)| Run {
-            end: portion.numbers.end,
-            share: f64::from(portion.count) * part,
-            keeps,
-            goes: 0,
-        })
-        .collect();
-    // Members start at different topics, so that they don't all give up the same ones. Multiples of the golden ratio's fraction
-    // are spread evenly, however many there are.
-    let turn = u64::from((member as u32).wrapping_mul(0x9E37_79B9));
-    let start = ((turn * runs.len() as u64) >> 32) as usize;
-    let (before, behind) = runs.split_at_mut(start);
-    // At first down to the share rounded, then down to the share rounded down, then anything.
-    'done: for above in [0.5, -0.5, f64::NEG_INFINITY] {
-        for half in [&mut *behind, &mut *before] {
-            for run in half {
-                while run.keeps > 0 && f64::from(run.keeps) - run.share > above {
-                    if left == 0 {
-                        break 'done;
-                    }
-                    run.keeps -= 1;
-                    run.goes += 1;
-                    left -= 1;
-                }
-            }
-        }
-    }
-    give_up(kept, usize::MAX, runs.iter_mut().map(|run| (run.end, &mut run.goes)));
 }

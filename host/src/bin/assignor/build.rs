@@ -101,10 +101,13 @@ impl Build {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Runs `cargo build`, whose progress and diagnostics go to standard error, and returns the core module's file.
+    /// Runs cargo, whose progress and diagnostics go to standard error, and returns the core module's file.
+    ///
+    /// `cargo rustc`, for the crate type: cargo leaves LTO out where a package makes an rlib, too, as those with unit tests do.
     fn compile(&self, toolchain: &Toolchain, dir: &Path, package: &Package) -> anyhow::Result<PathBuf> {
         let mut cargo = toolchain.cargo(dir);
-        cargo.args(["build", "--lib", "--target", TARGET, "--message-format=json-render-diagnostics"]);
+        cargo.args(["rustc", "--lib", "--crate-type", "cdylib", "--target", TARGET]);
+        cargo.arg("--message-format=json-render-diagnostics");
         cargo.args(toolchain.build_args()).args(["--package", &package.id.repr]);
         match &self.profile {
             Some(profile) => {
