@@ -15,7 +15,7 @@ use super::{Strategy, generate, judge_again, numbered};
 fn told(strategy: Strategy, json: &str) -> DescribedGroup {
     let mut group: DescribedGroup = serde_json::from_str(json).unwrap();
     if strategy == Strategy::Sticky {
-        for member in &mut group.members {
+        for member in group.members.iter_mut().filter(|member| member.user_data.is_none()) {
             let owned = std::mem::take(&mut member.owned).into_iter();
             let owned = owned.map(|(topic, list)| (topic, list.into_iter().map(u32::cast_signed).collect()));
             let data = StickyData {
@@ -149,6 +149,36 @@ fn of_two_claims_in_user_data_kafka_takes_the_one_that_it_meets_last() {
             "members": [{"id": "m1", "topics": ["t"], "owned": {"t": [1]}, "generation": 4},
                         {"id": "m2", "topics": ["t"], "owned": {"t": [1]}, "generation": 1}]}"#,
         &["t [1]", "t [0]"],
+    );
+}
+
+/// librdkafka's m1 tells its generation, 1, in user data of the form that sticky has. Kafka takes the first number in it for the
+/// generation: that of its topics, 2. So m4's claim, in truth as new as m1's, counts as one of old.
+#[test]
+fn the_number_of_librdkafkas_topics_is_a_generation_to_kafka() {
+    departs(
+        Strategy::CooperativeSticky,
+        Departure::MisreadGeneration,
+        r#"{"topics": {"t": {"partitions": 14, "replicas": [[], [], [], [], [0], [], [0], [], [0], [], [0], [], [0], []]}},
+            "nodes": [{"id": 0, "rack": "r"}],
+            "members": [{"id": "m1", "topics": ["u"], "user_data": "AAAAAgABdAAAAAAAAXUAAAAAAAAAAQ=="},
+                        {"id": "m2", "topics": ["t"], "rack": "r"},
+                        {"id": "m3", "topics": ["t"]},
+                        {"id": "m4", "topics": ["t"], "rack": "r", "owned": {"t": [3]}, "generation": 1}]}"#,
+        &["", "t [1, 3, 4, 8, 12]", "t [5, 7, 9, 11, 13]", "t [0, 2, 6, 10]"],
+    );
+}
+
+/// m2's user data says that it owns t-3 and t--1, which no client writes. Kafka believes the former; ours believes nothing of it.
+#[test]
+fn partitions_below_0_are_believed_by_kafka() {
+    departs(
+        Strategy::Sticky,
+        Departure::GhostsCount,
+        r#"{"topics": {"t": {"partitions": 4, "replicas": [[], [0], [0], [0]]}}, "nodes": [{"id": 0, "rack": "r"}],
+            "members": [{"id": "m1", "topics": ["t"]},
+                        {"id": "m2", "topics": ["t"], "rack": "r", "user_data": "AAAAAQABdAAAAAIAAAAD/////wAAAAE="}]}"#,
+        &["t [0, 3]", "t [1, 2]"],
     );
 }
 

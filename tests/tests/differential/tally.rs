@@ -33,15 +33,15 @@ impl Sums {
         }
     }
 
-    /// In what ours are worse.
-    fn worse(&self) -> String {
+    /// In what ours are worse by more than one part in so many.
+    fn worse(&self, one_in: u64) -> String {
         let Self { theirs, ours } = self;
         let worse = [
             ("imbalance", theirs.imbalance, ours.imbalance),
             ("mismatches", theirs.mismatches, ours.mismatches),
             ("moves", theirs.moves, ours.moves),
         ];
-        let worse = worse.into_iter().filter(|(_, theirs, ours)| ours > theirs);
+        let worse = worse.into_iter().filter(|(_, theirs, ours)| *ours > theirs + theirs / one_in);
         worse.map(|(what, theirs, ours)| format!("{what} {ours}, Kafka's {theirs}\n")).collect()
     }
 }
@@ -194,8 +194,9 @@ impl Tally {
         for (kind, (count, shown)) in &faults {
             failed.push_str(&format!("{name}, {count} times: {kind}\n{shown}\n"));
         }
-        failed.push_str(&sums.worse());
-        failed.push_str(&ends.worse());
+        failed.push_str(&sums.worse(u64::MAX));
+        // Where groups come to rest hangs on hash order several times over, for better or worse.
+        failed.push_str(&ends.worse(1_000));
         if our_restless > their_restless {
             failed.push_str("more groups don't come to rest than by Kafka's plans\n");
         }
