@@ -15,7 +15,8 @@ const MOST: Size = Size { members: 60, topics: 30, partitions: 40 };
 /// Topics that members subscribe to and that nobody has made, and ones that were there once.
 const ABSENT: [&str; 3] = ["absent", "never-made", "zz-gone"];
 
-/// Parts of member ids. Kafka compares UTF-16 units, in which the last but one comes before the last; in UTF-8 it is the other way round.
+/// Parts of member ids. Kafka compares UTF-16 units, in which the last but one comes before the last; in UTF-8 it is the other
+/// way round.
 const ID_PARTS: [&str; 8] =
     ["consumer-", "c", "Ünal-", "потребитель", "消費者", "a\u{301}", "\u{1f980}", "\u{ff5e}"];
 

@@ -183,3 +183,17 @@ fn smallest(
     let fault = fault(&small).unwrap();
     (small, fault)
 }
+
+/// What all other tests here rest on.
+#[test]
+fn a_plan_that_is_not_kafkas_is_found_and_its_group_made_small() {
+    let mut oracle = Oracle::start();
+    let mut differs = |group: &DescribedGroup| {
+        let other = oracle.ask_one("roundrobin", group);
+        verdict(Strategy::Range, group, Kafkas { sent: other.clone(), target: other }, &mut oracle).is_err()
+    };
+    let found = (0..100).map(|number| generate::group(1, number)).find(|group| differs(group)).unwrap();
+    let small = shrink::shrink(found, differs);
+    let partitions: u32 = small.topics.values().map(|topic| topic.partitions).sum();
+    assert!(small.members.len() == 2 && partitions <= 3, "{}", shrink::json(&small));
+}

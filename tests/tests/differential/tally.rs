@@ -33,15 +33,15 @@ impl Sums {
         }
     }
 
-    /// In what ours are worse by more than one part in so many.
-    fn worse(&self, one_in: u64) -> String {
+    /// In what ours are worse than what is allowed for Kafka's.
+    fn worse(&self, allowed: impl Fn(u64) -> u64) -> String {
         let Self { theirs, ours } = self;
         let worse = [
             ("imbalance", theirs.imbalance, ours.imbalance),
             ("mismatches", theirs.mismatches, ours.mismatches),
             ("moves", theirs.moves, ours.moves),
         ];
-        let worse = worse.into_iter().filter(|(_, theirs, ours)| *ours > theirs + theirs / one_in);
+        let worse = worse.into_iter().filter(|(_, theirs, ours)| *ours > allowed(*theirs));
         worse.map(|(what, theirs, ours)| format!("{what} {ours}, Kafka's {theirs}\n")).collect()
     }
 }
@@ -50,6 +50,12 @@ impl fmt::Display for Sums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kafka's {:?}, ours {:?}", self.theirs, self.ours)
     }
+}
+
+/// Where groups come to rest hangs on hash order several times over: a few of ten thousand end better by Kafka's plans, a few
+/// by ours.
+fn about(theirs: u64) -> u64 {
+    theirs + theirs / 200 + 20
 }
 
 /// Groups of one kind.
@@ -194,10 +200,9 @@ impl Tally {
         for (kind, (count, shown)) in &faults {
             failed.push_str(&format!("{name}, {count} times: {kind}\n{shown}\n"));
         }
-        failed.push_str(&sums.worse(u64::MAX));
-        // Where groups come to rest hangs on hash order several times over, for better or worse.
-        failed.push_str(&ends.worse(1_000));
-        if our_restless > their_restless {
+        failed.push_str(&sums.worse(|theirs| theirs));
+        failed.push_str(&ends.worse(about));
+        if our_restless as u64 > about(their_restless as u64) {
             failed.push_str("more groups don't come to rest than by Kafka's plans\n");
         }
         assert!(failed.is_empty(), "{name}, seed {seed}:\n{failed}");

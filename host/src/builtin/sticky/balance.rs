@@ -1,9 +1,9 @@
 //! Evens out a plan by moving single partitions (Java: `GeneralAssignmentBuilder.performReassignments`).
 //!
 //! A partition is moved if some other subscriber of its topic has at least two partitions less than its owner. All moves but a
-//! bounded number make the sum of the squares of loads smaller, so there is an end. When no partition can be moved the plan counts as balanced
-//! (Java's `isBalanced` asks for just that, so it needs no check of its own here). Racks play no part, as in Java, where both
-//! branches of the loop lead to the same move.
+//! bounded number make the sum of the squares of loads smaller, so there is an end. When no partition can be moved the plan counts
+//! as balanced (Java's `isBalanced` asks for just that, so it needs no check of its own here). Racks play no part, as in Java, where
+//! both branches of the loop lead to the same move.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
