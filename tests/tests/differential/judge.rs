@@ -257,8 +257,8 @@ fn compare(
 }
 
 /// How cooperative rebalances go on, if it isn't just right: they come to rest soon, at what was aimed at. If members subscribe
-/// unequally or racks count, Kafka's may not: its algorithm takes from their owners, in each rebalance, what balance gave them
-/// in spite of racks, and what it finds hangs on where it starts.
+/// unequally they may come to rest elsewhere, since what Kafka's algorithm finds hangs on where it starts. If racks count they may
+/// go on: it takes from their owners, in each rebalance, what balance gave them in spite of racks.
 fn rounds(case: &Case<'_>, target: &Parts, oracle: &mut Oracle) -> Result<Option<Rounds>, Fault> {
     let aim = case.quality(target);
     let quality = |parts: &Parts| case.quality(parts);
@@ -267,6 +267,9 @@ fn rounds(case: &Case<'_>, target: &Parts, oracle: &mut Oracle) -> Result<Option
         let right = ours.rounds <= MOST_ROUNDS && ours.end <= aim;
         let detail = || format!("{ours:?}, aiming at {aim:?}");
         return if right { Ok(None) } else { Err(Fault::new("the rounds end badly", detail())) };
+    }
+    if case.racks.is_none() && ours.rounds > MOST_ROUNDS {
+        return Err(Fault::new("the rounds go on", format!("{ours:?}")));
     }
     let kafkas = rounds::play(case.described, &quality, |described, group| {
         match oracle.ask_one(case.strategy.name(), described) {
