@@ -115,16 +115,12 @@ fn compare(args: &Args) -> anyhow::Result<()> {
         jar: target()?.join("java/benchmark/benchmark.jar"),
         franz_go: folder.join("sticky-bench"),
     };
-    let pace = match extent {
-        Extent::Quick => Pace { warm_ups: 2, measured: 3, milliseconds: 300 },
-        _ => Pace { warm_ups: 3, measured: 5, milliseconds: 1_000 },
-    };
-    let mut results = Results { machine: Machine::of_this(), pace, seconds: 0, cells: Vec::new() };
+    let mut results = Results { machine: Machine::of_this(), seconds: 0, cells: Vec::new() };
     let begun = Instant::now();
     let group = folder.join("group");
     for (done, cell) in cells.iter().enumerate() {
         println!("[{}/{}] {}", done + 1, cells.len(), cell.name());
-        let outcomes = measure(cell, &programs, pace, &group)
+        let outcomes = measure(cell, &programs, args.quick, &group)
             .with_context(|| format!("{} (the group is in {})", cell.name(), group.display()))?;
         results.cells.push(Measured { cell: cell.clone(), outcomes });
         results.seconds = begun.elapsed().as_secs();
@@ -139,7 +135,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Measures one cell on each of its sides.
-fn measure(cell: &Cell, programs: &Programs, pace: Pace, file: &Path) -> anyhow::Result<Vec<Outcome>> {
+fn measure(cell: &Cell, programs: &Programs, quick: bool, file: &Path) -> anyhow::Result<Vec<Outcome>> {
     cell.input()?.write(file)?;
     let mut outcomes = Vec::new();
     for &side in &cell.sides {
@@ -149,8 +145,8 @@ fn measure(cell: &Cell, programs: &Programs, pace: Pace, file: &Path) -> anyhow:
             if cell.cause == Cause::First && once.assigned != all {
                 bail!("{side:?} assigned {} of {all} partitions", once.assigned);
             }
-            let pace = pace.for_plans_of(Duration::from_nanos(once.nanoseconds));
             for &span in &cell.spans {
+                let pace = Pace::of(side, span, quick).for_plans_of(Duration::from_nanos(once.nanoseconds));
                 let times = Some(programs.time(side, file, span, pace)?);
                 match span {
                     Span::Plan => outcome.plan = times,

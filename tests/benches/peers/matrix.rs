@@ -59,17 +59,17 @@ fn kafka(extent: Extent) -> Vec<Cell> {
                 for (racks, cause) in
                     [false, true].into_iter().flat_map(|r| [Cause::First, Cause::OneJoins].map(|c| (r, c)))
                 {
-                    let differs = racks || cause == Cause::OneJoins;
-                    // range takes no notice of what members own.
-                    let needless = strategy == RANGE && cause == Cause::OneJoins;
+                    let joins = cause == Cause::OneJoins;
                     let sizes = match (family, extent) {
                         // As meant already.
-                        (Family::KafkaAsWritten, _) if !differs => &[][..],
+                        (Family::KafkaAsWritten, _) if !racks && !joins => &[][..],
                         (_, Extent::Full) => &sizes,
-                        (Family::KafkaAsWritten, Extent::Default) => &[AS_WRITTEN],
-                        (Family::KafkaAsWritten, _) => &[],
-                        _ if needless => &[],
-                        _ => &sizes,
+                        // range takes no notice of what members own.
+                        _ if strategy == RANGE && joins => &[],
+                        (Family::Kafka, _) => &sizes,
+                        // Both do nothing: one at a time is enough.
+                        (_, Extent::Default) if racks != joins => &[AS_WRITTEN],
+                        _ => &[],
                     };
                     cells.extend(sizes.iter().map(|&(members, ratio, topics)| Cell {
                         family,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::cell::{COOPERATIVE, Cell, Family, RANGE, STICKY};
 use crate::results::{Measured, Outcome, Results, geometric_mean};
-use crate::side::{CAP, Side, Span, Times};
+use crate::side::{CAP, Pace, Side, Span, Times};
 
 /// The strategies that Kafka's `AbstractStickyAssignor` is behind.
 const STICKY_FAMILY: [&str; 2] = [STICKY, COOPERATIVE];
@@ -190,7 +190,8 @@ pub(crate) fn significant(number: f64) -> String {
 }
 
 fn method(results: &Results) -> String {
-    let (machine, pace) = (&results.machine, results.pace);
+    let machine = &results.machine;
+    let [plan, wire] = [Span::Plan, Span::Wire].map(|span| Pace::of(Side::Java, span, false));
     let intervals = |measured: &Measured| {
         let times = measured.outcomes.iter().flat_map(|o| [o.plan.as_ref(), o.wire.as_ref()]);
         times.flatten().map(Times::spread).collect::<Vec<_>>()
@@ -208,15 +209,16 @@ fn method(results: &Results) -> String {
          - Each group is written to a file that all sides read, members as the bytes they send in JoinGroup. Each side and\n\
          \x20 span runs in a process of its own, one after the other, with its runtime's defaults (Java: G1, a quarter of the\n\
          \x20 memory as heap; Go: two threads; ours: one thread, the system's allocator).\n\
-         - {} intervals of {} ms to warm up and {} that count, on all sides alike; each is at least one plan long. The figure\n\
-         \x20 is the median of the intervals' means. The difference between an interval and another is {} of the median at the\n\
-         \x20 median and {} in nine of ten. Where plans take so long that the intervals would not fit into a minute, there are\n\
-         \x20 fewer; `(once)` is one cold plan, and `> {} s` one that did not end by then, which counts as {} s in means.\n\
+         - {} intervals to warm up and {} that count (wire: {} and {}) on all sides, of {} ms in Java, whose compiler needs\n\
+         \x20 time, and of {} ms elsewhere, each at least one plan long. The figure is the median of the intervals' means. From\n\
+         \x20 the least to the greatest interval it is {} of the median at the median of all figures, and {} at nine of ten.\n\
+         \x20 Where the intervals would take longer than {} s there are fewer; `(once)` is a single interval, and `> {} s` a\n\
+         \x20 plan that did not end by then, which counts as {} s in means.\n\
          - **plan** is from decoded subscriptions to a plan by topic name. Java: `ConsumerPartitionAssignor.assign` on a\n\
          \x20 `Cluster` and subscriptions that share topic lists and names, as in Kafka's own benchmark. franz-go:\n\
          \x20 `ConsumerBalancer.BalanceOrError` (its sticky package is internal). Ours: `Group::new`, `with_racks`, `plan`,\n\
-         \x20 under the cooperative protocol `withhold` (the peers do that inside), `by_name`; and freeing all that, the\n\
-         \x20 subscriptions included.\n\
+         \x20 under the cooperative protocol `withhold` (the peers do that inside), and `by_topic` into each member's topic\n\
+         \x20 names (borrowed; the peers share theirs) and partitions; and freeing all that, the subscriptions included.\n\
          - **wire** is from the bytes of JoinGroup to the bytes of SyncGroup, everybody with their own codec.\n\
          - **allocates** is what one plan allocates in all: JMH's `gc.alloc.rate.norm`, Go's `MemStats.TotalAlloc`, ours by\n\
          \x20 counting. **process** is the peak resident size of a process that reads the group and plans once.\n\
@@ -232,11 +234,15 @@ fn method(results: &Results) -> String {
         machine.rust,
         machine.java,
         machine.go,
-        pace.warm_ups,
-        pace.milliseconds,
-        pace.measured,
+        plan.warm_ups,
+        plan.measured,
+        wire.warm_ups,
+        wire.measured,
+        plan.milliseconds,
+        Pace::of(Side::Assignor, Span::Plan, false).milliseconds,
         spread(0.5),
         spread(0.9),
+        Pace::MOST.as_secs(),
         CAP.as_secs(),
         CAP.as_secs(),
     )

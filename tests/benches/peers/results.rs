@@ -4,13 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Family};
 use crate::machine::Machine;
-use crate::side::{CAP, Once, Pace, Side, Span, Times};
+use crate::side::{CAP, Once, Side, Span, Times};
 
 /// A run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
-    pub(crate) pace: Pace,
     /// How long it took.
     pub(crate) seconds: u64,
     pub(crate) cells: Vec<Measured>,

@@ -47,25 +47,39 @@ impl Span {
     }
 }
 
-/// How often and how long, for every side alike: intervals to warm up, intervals that count, each at least one plan long.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, clap::Args)]
+/// How often and how long: intervals to warm up, intervals that count, each at least one plan long.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Intervals before those that count.
-    #[arg(long)]
     pub(crate) warm_ups: u32,
     /// Intervals that count.
-    #[arg(long)]
     pub(crate) measured: u32,
     /// The least that an interval takes.
-    #[arg(long)]
     pub(crate) milliseconds: u64,
 }
 
 impl Pace {
-    /// Fewer intervals where a plan takes so long that all of them would not fit under the cap.
+    /// All intervals together, unless a single plan takes longer.
+    pub(crate) const MOST: Duration = Duration::from_secs(20);
+
+    /// As many intervals for all sides. Java's are longer: its compiler needs time, and more of it than compiled programs.
+    pub(crate) fn of(side: Side, span: Span, quick: bool) -> Self {
+        let (warm_ups, measured) = match span {
+            Span::Plan => (3, 5),
+            Span::Wire => (2, 3),
+        };
+        let milliseconds = match (quick, side) {
+            (true, _) => 200,
+            (false, Side::Java) => 1_000,
+            (false, _) => 300,
+        };
+        Self { warm_ups, measured, milliseconds }
+    }
+
+    /// Fewer intervals where a plan takes so long that all of them would take longer than [`MOST`](Self::MOST).
     pub(crate) fn for_plans_of(self, cold: Duration) -> Self {
         let interval = self.interval().max(cold).as_secs_f64();
-        let fit = (CAP.as_secs_f64() * 0.8 / interval) as u32;
+        let fit = (Self::MOST.as_secs_f64() / interval) as u32;
         let wanted = self.warm_ups + self.measured;
         if fit >= wanted {
             return self;
