@@ -29,10 +29,22 @@ pub(crate) fn assign_subset(
         return Err(format!("cannot leave out the number {number}: there are {partitions} partitions"));
     }
 
-    // Built-ins know whole topics only, so what is left is numbered through anew, and mapped back afterwards.
+    // Built-ins know whole topics only, and only such as somebody wants. So what is left of those is numbered through anew, and mapped
+    // back afterwards.
+    let mut wanted = vec![false; topics.len()];
+    for &topic in members.iter().flat_map(|m| &m.topics) {
+        if let Some(wanted) = wanted.get_mut(topic as usize) {
+            *wanted = true;
+        }
+    }
     let kept: Vec<u32> = {
         let mut without = without.iter().copied().peekable();
-        (0..partitions).filter(|&p| without.next_if_eq(&p).is_none()).collect()
+        let wanted = topics.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
+        let left = wanted.flat_map(|(topic, _)| topic.numbers()).filter(|&p| {
+            while without.next_if(|&w| w < p).is_some() {}
+            without.next_if_eq(&p).is_none()
+        });
+        left.collect()
     };
     let renumbered = |number: u32| -> Option<u32> {
         kept.binary_search(&number).ok().and_then(|position| u32::try_from(position).ok())
@@ -124,6 +136,28 @@ mod tests {
         let plan = assign_subset("keep", &layout(), members, vec![]).unwrap();
         // u2 is not kept: "a" doesn't subscribe to u. t0 goes to "b", who has nothing; then both have one, and "a" comes first.
         assert_eq!(plan, [vec![2, 1], vec![0, 3, 4, 5]]);
+    }
+
+    #[test]
+    fn partitions_of_a_topic_that_no_given_member_wants_are_nobodys() {
+        for strategy in crate::builtin::NAMES {
+            let plan = assign_subset(
+                strategy,
+                &layout(),
+                vec![member("a", &[1], &[]), member("b", &[1], &[])],
+                vec![4],
+            );
+            let mut dealt = plan.unwrap().concat();
+            dealt.sort_unstable();
+            assert_eq!(dealt, [3, 5], "{strategy}");
+            let plan = assign_subset(
+                strategy,
+                &layout(),
+                vec![member("a", &[], &[]), member("b", &[], &[])],
+                vec![],
+            );
+            assert_eq!(plan.unwrap(), [[0u32; 0]; 2], "{strategy}");
+        }
     }
 
     #[test]
