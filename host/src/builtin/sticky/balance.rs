@@ -42,6 +42,9 @@ pub(super) fn earlier_owners(field: &Field<'_>) -> Option<Table> {
 /// more than a few.
 const MOST_UNEVEN: u32 = 10_000;
 
+/// Less than one cohort in so many asks for a topic.
+const FEW_ASK: usize = 16;
+
 /// Loads of members, and what has been moved.
 pub(super) struct Balance<'a> {
     cohorts: &'a Cohorts<'a>,
@@ -111,12 +114,19 @@ impl<'a> Balance<'a> {
         if at == self.moves {
             return known;
         }
-        let asks = |cohort: u32| {
-            let cohort = self.cohorts.list.get(cohort as usize);
-            cohort.is_some_and(|c| c.topics.binary_search(&topic).is_ok())
+        // Of many cohorts few may ask for the topic, and all others be less loaded: then those few are looked at, else all in order.
+        let asking = self.cohorts.of_topic.get(topic as usize)?;
+        let found = if asking.len() < self.heads.len() / FEW_ASK {
+            let head = |&cohort: &u32| self.by_load.get(cohort as usize)?.first().copied();
+            asking.iter().filter_map(head).min()
+        } else {
+            let asks = |cohort: u32| {
+                let cohort = self.cohorts.list.get(cohort as usize);
+                cohort.is_some_and(|c| c.topics.binary_search(&topic).is_ok())
+            };
+            let first = self.heads.iter().find(|&&(_, _, cohort)| asks(cohort));
+            first.map(|&(load, rank, _)| (load, rank))
         };
-        let found =
-            self.heads.iter().find(|&&(_, _, cohort)| asks(cohort)).map(|&(load, rank, _)| (load, rank));
         if let Some(slot) = self.least.get_mut(topic as usize) {
             *slot = (self.moves, found);
         }

@@ -107,3 +107,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn two_members_among_many_others_even_out_between_themselves() {
+    let others: Vec<String> = (0..100).map(|n| format!("own-{n:02}")).collect();
+    let mut members: Vec<MemberSubscription> =
+        others.iter().map(|own| member(own, &[own], None, &[])).collect();
+    members.push(claims("x", 1, &[0, 1, 2, 3, 4, 5, 6]));
+    members.push(member("y", &["t", "u"], None, &[]));
+    let mut topics: Vec<(&str, u32)> = others.iter().map(|own| (own.as_str(), 1)).collect();
+    topics.extend([("t", 7), ("u", 1)]);
+    let plan = plan(&group(&topics, members));
+    // t has the numbers 100 to 106, u is 107.
+    assert_eq!(plan[100..], [[103, 104, 105, 106], [100, 101, 102, 107]]);
+}
