@@ -151,10 +151,15 @@ impl Group {
         }
 
         let lists = Lists::of(&subscriptions);
-        let sets: Vec<BTreeSet<&str>> =
-            lists.distinct.iter().map(|list| list.iter().map(String::as_str).collect()).collect();
-        let same_subscription = sets.array_windows().all(|[a, b]| a == b);
-        let wanted: BTreeSet<&str> = sets.into_iter().flatten().collect();
+        // One set at a time: thousands of members may each ask for other topics.
+        let mut sets = lists.distinct.iter().map(|list| list.iter().map(String::as_str).collect());
+        let of_first: BTreeSet<&str> = sets.next().unwrap_or_default();
+        let mut wanted = of_first.clone();
+        let mut same_subscription = true;
+        for set in sets.filter(|set| *set != of_first) {
+            same_subscription = false;
+            wanted.extend(set);
+        }
         let mut topics = Vec::new();
         let mut first: u32 = 0;
         for name in wanted {
