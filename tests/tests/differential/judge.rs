@@ -7,7 +7,7 @@ use assignor_host::{Completeness, Group, Plan, Violation, assert_safe, check, wi
 use fastrand::Rng;
 
 use super::claims::{Ownership, Told, told_plainly};
-use super::oracle::{Answer, Named, Oracle};
+use super::oracle::{Answer, NO_END, Named, Oracle};
 use super::quality::{Parts, Quality, Racks, kept, most_kept};
 use super::rename::Renamed;
 use super::rounds::{self, Rest};
@@ -50,6 +50,9 @@ pub(crate) enum Verdict {
 pub(crate) enum Departure {
     /// It throws: claims on partitions that don't exist leave too little room for those that do.
     NoRoom,
+    /// It has no end: as it evens out members that subscribe unequally, it moves a partition back that it has moved before, from a
+    /// third member, and then has to move another one to that, and so on.
+    NoEnd,
     /// It throws: it would move a partition back to a member that no longer wants its topic, and has set that member aside.
     BackToNobody,
     /// It gives out partitions that don't exist, because members claim them, and may then give others out twice.
@@ -80,6 +83,7 @@ impl fmt::Display for Departure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoRoom => "throws, having kept partitions that don't exist",
+            Self::NoEnd => "has no end",
             Self::BackToNobody => {
                 "throws, on its way to give a partition back to a member that doesn't want it any more"
             }
@@ -373,6 +377,8 @@ fn claims_unwanted(case: &Case<'_>) -> bool {
 fn threw(case: &Case<'_>, thrown: &str) -> Result<Departure, Fault> {
     if thrown.contains("No more unfilled consumers to be assigned") && case.ownership.ghosts {
         Ok(Departure::NoRoom)
+    } else if thrown == NO_END && !case.group.same_subscription() {
+        Ok(Departure::NoEnd)
     } else if thrown.contains("NullPointerException") && claims_unwanted(case) {
         Ok(Departure::BackToNobody)
     } else {

@@ -3,11 +3,14 @@
 //! Groups are as `assignor assign` takes them, save that members may claim partitions that don't exist; with `sticky`, what they own
 //! is in their user data.
 
+use std::time::Duration;
+
 use assignor_host::described::DescribedGroup;
+use assignor_host::{Completeness, check};
 
 use super::claims::StickyData;
 use super::judge::{Departure, Verdict};
-use super::oracle::Oracle;
+use super::oracle::{NO_END, Oracle};
 use super::rename::Renamed;
 use super::{Strategy, generate, judge_again, numbered};
 
@@ -180,6 +183,18 @@ fn partitions_below_0_are_believed_by_kafka() {
                         {"id": "m2", "topics": ["t"], "rack": "r", "user_data": "AAAAAQABdAAAAAIAAAAD/////wAAAAE="}]}"#,
         &["t [0, 3]", "t [1, 2]"],
     );
+}
+
+/// Racks, unequal subscriptions, two members that own a partition each. Kafka moves a partition from a first member to a second, and
+/// the one that it moved before from a third back to the first, without end; the leader never answers.
+#[test]
+fn kafka_has_no_end() {
+    let group: DescribedGroup = serde_json::from_str(include_str!("no-end.json")).unwrap();
+    let mut oracle = Oracle::waited_for(Duration::from_secs(5));
+    assert_eq!(oracle.ask_one("cooperative-sticky", &group), Err(NO_END.to_owned()));
+    let numbered = numbered(&group);
+    let plan = Strategy::CooperativeSticky.plan(&numbered);
+    check(&numbered, &plan, Completeness::Full).unwrap();
 }
 
 /// Other names change nothing where order counts and nothing else: the names for trying hash orders are sound.

@@ -6,17 +6,17 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use assignor_host::described::DescribedGroup;
 use assignor_host::wire::{HIGHEST_VERSION, subscription};
 use assignor_tests::built;
 
-use super::shrink::json;
-
-/// Many times what Java takes for the largest group, and far less than forever.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Many times what Java takes for the largest group. For some it has no end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The answer where it has none.
+pub(crate) const NO_END: &str = "no end";
 /// More than any plan takes.
 const LARGEST_ANSWER: usize = 64 << 20;
 
@@ -26,11 +26,10 @@ pub(crate) type Named = Vec<(String, Vec<(String, Vec<i32>)>)>;
 /// A plan, or what Kafka's code threw.
 pub(crate) type Answer = Result<Named, String>;
 
-/// A running Java program; killed when dropped.
+/// The Java program, started anew where it has no end.
 pub(crate) struct Oracle {
-    java: Child,
-    requests: Sender<Vec<u8>>,
-    answers: Receiver<io::Result<Vec<u8>>>,
+    java: Running,
+    patience: Duration,
 }
 
 impl Oracle {
@@ -39,6 +38,51 @@ impl Oracle {
     /// # Panics
     /// If there is no Java, or the program hasn't been built.
     pub(crate) fn start() -> Self {
+        Self::waited_for(PATIENCE)
+    }
+
+    /// One that has no end if it takes longer than this.
+    pub(crate) fn waited_for(patience: Duration) -> Self {
+        Self { java: Running::start(), patience }
+    }
+
+    /// Kafka's plans for these groups by these strategies.
+    ///
+    /// # Panics
+    /// If Java ends, or answers with what is no answer.
+    pub(crate) fn ask(&mut self, questions: &[(&str, &DescribedGroup)]) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(questions.len());
+        while answers.len() < questions.len() {
+            let rest = &questions[answers.len()..];
+            for (strategy, group) in rest {
+                self.java.requests.send(request(strategy, group)).unwrap();
+            }
+            let answered: Vec<Answer> = rest.iter().map_while(|_| self.java.answer(self.patience)).collect();
+            let all = answered.len() == rest.len();
+            answers.extend(answered);
+            if !all {
+                answers.push(Err(NO_END.to_owned()));
+                self.java = Running::start();
+            }
+        }
+        answers
+    }
+
+    /// Kafka's plan for one group.
+    pub(crate) fn ask_one(&mut self, strategy: &str, group: &DescribedGroup) -> Answer {
+        self.ask(&[(strategy, group)]).pop().unwrap()
+    }
+}
+
+/// Killed when dropped.
+struct Running {
+    java: Child,
+    requests: Sender<Vec<u8>>,
+    answers: Receiver<io::Result<Vec<u8>>>,
+}
+
+impl Running {
+    fn start() -> Self {
         let mut java = java();
         let (input, output) = (java.stdin.take().unwrap(), java.stdout.take().unwrap());
         // Each in a thread of its own: requests are sent ahead, and waiting for an answer must end. Both threads end with the
@@ -59,30 +103,17 @@ impl Oracle {
         Self { java, requests, answers }
     }
 
-    /// Kafka's plans for these groups by these strategies.
-    ///
-    /// # Panics
-    /// If Java does not answer in time, or with what is no answer.
-    pub(crate) fn ask(&mut self, questions: &[(&str, &DescribedGroup)]) -> Vec<Answer> {
-        for (strategy, group) in questions {
-            self.requests.send(request(strategy, group)).unwrap();
+    /// The next answer, if it comes in time.
+    fn answer(&self, patience: Duration) -> Option<Answer> {
+        match self.answers.recv_timeout(patience) {
+            Ok(Ok(body)) => Some(response(&body)),
+            Err(RecvTimeoutError::Timeout) => None,
+            ended => panic!("Java ended: {ended:?}"),
         }
-        let answer = |(strategy, group): &(&str, &DescribedGroup)| {
-            let body = self.answers.recv_timeout(PATIENCE);
-            let asked = || format!("{strategy} of {}", json(group));
-            let body = body.unwrap_or_else(|e| panic!("no answer in {PATIENCE:?} ({e}): {}", asked()));
-            response(&body.unwrap_or_else(|e| panic!("Java ended ({e}): {}", asked())))
-        };
-        questions.iter().map(answer).collect()
-    }
-
-    /// Kafka's plan for one group.
-    pub(crate) fn ask_one(&mut self, strategy: &str, group: &DescribedGroup) -> Answer {
-        self.ask(&[(strategy, group)]).pop().unwrap()
     }
 }
 
-impl Drop for Oracle {
+impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.java.kill();

@@ -183,7 +183,10 @@ impl Tally {
         }
         for (departure, Examples { count, smallest }) in departures {
             let alike = |j: &Judgement| matches!(j.verdict, Verdict::Departure(found) if found == departure);
-            let smallest = smallest.map(|group| json(&smaller(group, &alike))).unwrap_or_default();
+            // To try smaller groups would take for ever, each.
+            let mut smaller =
+                |group| if departure == Departure::NoEnd { group } else { smaller(group, &alike) };
+            let smallest = smallest.map(|group| json(&smaller(group))).unwrap_or_default();
             println!("  {count} where Kafka {departure}: {smallest}");
         }
         let (their_restless, Examples { count: our_restless, smallest }) = restless;
@@ -200,7 +203,8 @@ impl Tally {
         for (kind, (count, shown)) in &faults {
             failed.push_str(&format!("{name}, {count} times: {kind}\n{shown}\n"));
         }
-        failed.push_str(&sums.worse(|theirs| theirs));
+        // Kafka's are summed over several orders, ours are one, and not among them where it is Kafka's first.
+        failed.push_str(&sums.worse(|theirs| theirs + theirs / 1_000));
         failed.push_str(&ends.worse(about));
         if our_restless as u64 > about(their_restless as u64) {
             failed.push_str("more groups don't come to rest than by Kafka's plans\n");

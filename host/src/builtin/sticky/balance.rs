@@ -38,9 +38,8 @@ pub(super) fn earlier_owners(field: &Field<'_>) -> Option<Table> {
     Some(owners)
 }
 
-/// How many moves may be made that don't even the plan out: without a bound there might be no end. No group of the tests needs
-/// more than a few.
-const MOST_UNEVEN: u32 = 10_000;
+/// How many moves may be made that don't even the plan out. Without a bound there are groups without end: Java has none for them.
+const MOST_UNEVEN: u32 = 1_000;
 
 /// Less than one cohort in so many asks for a topic.
 const FEW_ASK: usize = 16;
