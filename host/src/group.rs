@@ -277,10 +277,16 @@ impl Group {
         let mut rest = sorted;
         std::iter::from_fn(move || {
             let &number = rest.first()?;
-            // Members have partitions of neighbouring topics, or few of many topics.
-            if topics.first().is_none_or(|next| next.numbers().end <= number) {
-                topics = topics.get(topics.partition_point(|t| t.numbers().end <= number)..)?;
+            // The next topic is near if a member has partitions of many topics, and far if it has few: look twice as far ahead
+            // each time.
+            let before = |topic: &Topic| topic.numbers().end <= number;
+            let mut ahead = 1;
+            while topics.get(ahead - 1).is_some_and(before) {
+                topics = topics.get(ahead..)?;
+                ahead *= 2;
             }
+            let near = topics.get(..ahead).unwrap_or(topics);
+            topics = topics.get(near.partition_point(before)..)?;
             let (topic, later) = topics.split_first()?;
             topics = later;
             let (mine, others) =
@@ -340,21 +346,24 @@ impl Group {
     /// The highest generation wins, a tie is nobody's (KAFKA-12984), a lone claim stands at any generation (KAFKA-14639),
     /// and only subscribed topics count.
     fn resolve_claims(&mut self) {
-        for member in &mut self.members {
+        let claimed = self.members.iter().any(|m| !m.claimed.is_empty());
+        let claims = if claimed { self.claims() } else { Vec::new() };
+        for (index, member) in (0u32..).zip(&mut self.members) {
+            let stands = |partition: &u32| match claims.get(*partition as usize) {
+                Some(Some(claim)) => claim.member == index && !claim.tied,
+                _ => false,
+            };
+            // Claims ascend, and so do topics: one walk over both.
+            let mut topics =
+                member.topics.iter().filter_map(|&topic| self.topics.get(topic as usize)).peekable();
+            let mut subscribed = |partition: &u32| {
+                while topics.next_if(|topic| topic.numbers().end <= *partition).is_some() {}
+                topics.peek().is_some_and(|topic| topic.first <= *partition)
+            };
             member.owned.clear();
-        }
-        if self.members.iter().all(|m| m.claimed.is_empty()) {
-            return;
-        }
-        let claims = self.claims();
-        for (topic_index, topic) in (0u32..).zip(self.topics.iter()) {
-            for partition in topic.numbers() {
-                let Some(&Some(claim)) = claims.get(partition as usize) else { continue };
-                let Some(member) = self.members.get_mut(claim.member as usize) else { continue };
-                if !claim.tied && member.topics.binary_search(&topic_index).is_ok() {
-                    member.owned.push(partition);
-                }
-            }
+            member.owned.reserve_exact(member.claimed.len());
+            let claimed = member.claimed.iter().copied();
+            member.owned.extend(claimed.filter(|p| stands(p) && subscribed(p)));
         }
     }
 }

@@ -20,7 +20,8 @@ impl Lists {
         let mut last = 0;
         let of_member = members.iter().map(|member| {
             let list = &member.subscription.topics;
-            if distinct.get(last) != Some(list) {
+            // Comparing shared lists that are long would take longer than all the rest.
+            if !distinct.get(last).is_some_and(|last| Arc::ptr_eq(last, list) || last == list) {
                 last = *known.entry(Arc::as_ptr(list)).or_insert_with(|| {
                     distinct.push(Arc::clone(list));
                     distinct.len() - 1

@@ -96,10 +96,20 @@ pub(super) fn numbers(
     if !numbers.is_sorted_by(|a, b| a < b) {
         numbers.to_mut().dedup();
     }
-    count(out, fields.list, group.by_topic(&numbers).count())?;
-    group.by_topic(&numbers).try_for_each(|(Topic { name, first, .. }, mine)| {
-        topic(out, fields, name, mine.iter().map(|number| number - first))
-    })
+    // How many topics there are is known only afterwards.
+    let at = out.len();
+    let mut topics = 0;
+    count(out, fields.list, topics)?;
+    for (Topic { name, first, .. }, mine) in group.by_topic(&numbers) {
+        topic(out, fields, name, mine.iter().map(|number| number - first))?;
+        topics += 1;
+    }
+    let mut length = Vec::new();
+    count(&mut length, fields.list, topics)?;
+    if let Some(written) = out.get_mut(at..at + length.len()) {
+        written.copy_from_slice(&length);
+    }
+    Ok(())
 }
 
 fn topic(

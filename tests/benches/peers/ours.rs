@@ -56,8 +56,9 @@ struct Named<'group> {
 fn by_name<'group>(group: &'group Group, plan: &'group Plan) -> Vec<Named<'group>> {
     let each = plan.assignments.iter().map(|assignment| {
         let numbers = &assignment.partitions;
-        let mut named = Named { topics: Vec::new(), partitions: Vec::with_capacity(numbers.len()) };
-        named.topics.reserve_exact(group.by_topic(numbers).count());
+        let most = numbers.len().min(group.topics().len());
+        let mut named =
+            Named { topics: Vec::with_capacity(most), partitions: Vec::with_capacity(numbers.len()) };
         for (topic, numbers) in group.by_topic(numbers) {
             named.partitions.extend(numbers.iter().map(|number| number - topic.first));
             named.topics.push((&topic.name, named.partitions.len()));
