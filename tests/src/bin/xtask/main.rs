@@ -25,7 +25,7 @@ cargo xtask COMMAND
   kafka-tests   setup, java, then Kafka's own unit tests of its assignors against the built-in strategies
   differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
   bench         setup, plugins, then the benchmarks; further arguments go to criterion
-  peers         java, then the built-in strategies timed against Kafka's own and franz-go's; --help shows what it takes
+  peers         setup, java, then the built-in strategies timed against Kafka's own and franz-go's; --help shows what it takes
 
 Every command line that is run is printed. <target> is cargo's target folder; CARGO_TARGET_DIR moves it.";
 
@@ -103,6 +103,7 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("benchmarks", &|workspace| steps::benchmarks(workspace, rest)),
         ],
         "peers" => &[
+            ("setup", &setup::set_up),
             ("Kafka's Java client", &steps::java),
             ("franz-go", &steps::franz_go),
             ("the built-in strategies against their peers", &|workspace| steps::peers(workspace, rest)),

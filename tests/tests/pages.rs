@@ -1,4 +1,4 @@
-//! The page of incidents and the tests that it names.
+//! Pages of the documentation that name tests.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests panic as tests do")]
 
 use std::collections::BTreeSet;
@@ -15,6 +15,9 @@ const PREFIXES: [&str; 8] = [
     "sarama_",
     "kafka_python_",
 ];
+
+/// What says of itself, next to the departures, that something is right.
+const NOT_A_DEPARTURE: &str = "under_other_names_range_is_the_same";
 
 /// Names that begin as an incident's test does: with the project's name and a number.
 fn is_incident(name: &str) -> bool {
@@ -37,14 +40,27 @@ fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+#[test]
+fn the_page_of_departures_names_each_of_their_tests_and_no_other() {
+    let source = fs::read_to_string(root().join("tests/tests/differential/known.rs")).unwrap();
+    let tests = source.split("#[test]\nfn ").skip(1).filter_map(|rest| rest.split('(').next());
+    let tests: BTreeSet<&str> = tests.filter(|name| *name != NOT_A_DEPARTURE).collect();
+    let page = fs::read_to_string(root().join("host/docs/departures.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_suffix("` |")?.rsplit('`').next());
+    assert_eq!(rows.collect::<BTreeSet<&str>>(), tests);
+}
+
 #[test]
 fn the_page_of_incidents_names_each_of_their_tests_and_no_other() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut tests = BTreeSet::new();
     for folder in ["host/src", "guest-sdk/src", "plugins", "tests/src", "tests/tests"] {
-        tests_in(&root.join(folder), &mut tests);
+        tests_in(&root().join(folder), &mut tests);
     }
-    let page = fs::read_to_string(root.join("host/docs/incidents.md")).unwrap();
+    let page = fs::read_to_string(root().join("host/docs/incidents.md")).unwrap();
     let named: BTreeSet<String> =
         page.split('`').filter(|name| is_incident(name)).map(str::to_owned).collect();
     let (unlisted, gone): (Vec<_>, Vec<_>) =
