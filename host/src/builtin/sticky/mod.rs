@@ -11,8 +11,8 @@
 //! With racks (KIP-881) an owned partition is kept only if a replica of it is in the owner's rack, and what is dealt out goes
 //! first to members in one of its racks.
 //!
-//! Where Java's plan depends on the order of a hash map, ours takes members and partitions in order, so that a group has one
-//! plan. Where it doesn't, ours is the same.
+//! Where Java's plan depends on the order of a hash map, ours takes members and partitions in an order of their own, so that a
+//! group has one plan. Where it doesn't, ours is the same.
 //!
 //! Members `a` owning `t0 t1 t2 t3` and `b`, new; topic `t` of 4 partitions: `a` keeps `t0 t1`, `b` gets `t2 t3`.
 

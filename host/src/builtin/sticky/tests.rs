@@ -41,6 +41,14 @@ fn the_larger_share_stays_with_those_who_have_it() {
 }
 
 #[test]
+fn of_several_with_a_larger_share_those_keep_it_that_javas_hash_map_has_first() {
+    // By their hashes "consumer3" comes before "consumer2" before "consumer1".
+    let members =
+        vec![claims("consumer1", 1, &[0, 2]), claims("consumer2", 1, &[1, 3]), claims("consumer3", 1, &[])];
+    assert_eq!(plan(&group(&[("t", 4)], members)), [vec![0], vec![1, 3], vec![2]]);
+}
+
+#[test]
 fn unequal_subscriptions_take_the_general_path_and_even_out() {
     let members = vec![member("a", &["t", "u"], Some(1), &[0, 1, 2, 3]), member("b", &["t"], Some(1), &[])];
     let odd = group(&[("t", 4), ("u", 1)], members);

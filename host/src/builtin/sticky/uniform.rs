@@ -4,6 +4,8 @@
 
 use std::collections::VecDeque;
 
+use crate::group::Member;
+
 use super::Field;
 use super::draft::Draft;
 use super::racks::RackMatch;
@@ -39,10 +41,9 @@ struct Quotas {
 
 impl Quotas {
     /// Everyone keeps what they own up to their share; of what is more, the partitions with the lowest index, then of the first
-    /// topics. Where more members than may own a larger share, the first ones keep it (in Java: the first in a hash map), or those
-    /// that racks speak for.
+    /// topics.
     fn keep_owned(&mut self, field: &Field<'_>, draft: &mut Draft) {
-        let favoured = self.favoured_by_racks(field);
+        let favoured = self.favoured(field);
         let mut owned: Vec<u32> = Vec::new();
         for (rank, member) in field.members() {
             owned.clear();
@@ -71,20 +72,26 @@ impl Quotas {
         }
     }
 
-    /// Where racks matter and more members than may own a larger share: who keeps it, by rank. Those first whose last partition
-    /// would have the hardest time to find another member in its racks.
-    fn favoured_by_racks(&self, field: &Field<'_>) -> Option<Vec<u32>> {
-        let racks = field.racks.as_ref()?;
+    /// Who keeps a larger share, by rank, if more members than may own one: where racks matter, those first whose last partition
+    /// would have the hardest time to find another member in its racks; else in the order in which Java's hash map has them.
+    fn favoured(&self, field: &Field<'_>) -> Option<Vec<u32>> {
         let min = self.min as usize;
-        let mut below = vec![0u32; racks.len()];
-        let mut able: Vec<(u32, u32)> = Vec::new();
+        let mut below = vec![0u32; field.racks.as_ref().map_or(0, RackMatch::len)];
+        let mut able: Vec<(u32, &Member)> = Vec::new();
+        let mut last: Vec<u32> = Vec::new();
         let mut owned: Vec<u32> = Vec::new();
         for (rank, member) in field.members() {
+            let Some(racks) = &field.racks else {
+                if member.owned.len() > min {
+                    able.push((rank, member));
+                }
+                continue;
+            };
             owned.clear();
             owned.extend(member.owned.iter().filter(|&&p| field.in_rack(rank, p)));
             if owned.len() > min {
-                let (_, &mut last, _) = owned.select_nth_unstable_by_key(min, |&p| index_first(field, p));
-                able.push((last, rank));
+                last.push(*owned.select_nth_unstable_by_key(min, |&p| index_first(field, p)).1);
+                able.push((rank, member));
             } else if let Some(count) = below.get_mut(racks.rack_of(rank) as usize) {
                 *count += u32::from(owned.len() < min);
             }
@@ -93,10 +100,19 @@ impl Quotas {
         if able.len() <= larger {
             return None;
         }
-        let takers =
-            |last: u32| racks.of_partition(last).iter().filter_map(|&r| below.get(r as usize)).sum::<u32>();
-        able.sort_by_key(|&(last, rank)| (takers(last), rank));
-        let mut favoured: Vec<u32> = able.into_iter().take(larger).map(|(_, rank)| rank).collect();
+        let takers = |last: &u32| {
+            let racks = field.racks.as_ref().map_or(&[][..], |racks| racks.of_partition(*last));
+            racks.iter().filter_map(|&r| below.get(r as usize)).sum::<u32>()
+        };
+        let takers = last.iter().map(takers).chain(std::iter::repeat(0));
+        let buckets = JavaHashMap::of(field.order.len());
+        let mut order: Vec<(u32, u32, u32)> = able
+            .into_iter()
+            .zip(takers)
+            .map(|((rank, m), takers)| (takers, buckets.bucket(&m.id), rank))
+            .collect();
+        order.sort_unstable();
+        let mut favoured: Vec<u32> = order.into_iter().take(larger).map(|(_, _, rank)| rank).collect();
         favoured.sort_unstable();
         Some(favoured)
     }
@@ -157,6 +173,26 @@ fn lowest_first(field: &Field<'_>, owned: &mut [u32], keep: usize) {
         return;
     }
     owned.select_nth_unstable_by_key(keep - 1, |&partition| index_first(field, partition));
+}
+
+/// Where a Java `HashMap` of so many strings has each of them. Within a bucket its order is that of insertion, which only Java
+/// knows.
+struct JavaHashMap {
+    buckets: u32,
+}
+
+impl JavaHashMap {
+    /// It starts with 16 buckets and doubles them when more than three quarters are used.
+    fn of(entries: usize) -> Self {
+        let buckets = (entries.saturating_mul(4).div_ceil(3)).next_power_of_two().max(16);
+        Self { buckets: u32::try_from(buckets).unwrap_or(1 << 31) }
+    }
+
+    fn bucket(&self, key: &str) -> u32 {
+        let hash =
+            key.encode_utf16().fold(0u32, |hash, unit| hash.wrapping_mul(31).wrapping_add(unit.into()));
+        (hash ^ (hash >> 16)) & (self.buckets - 1)
+    }
 }
 
 /// Orders partitions by their index within the topic, then by topic.
