@@ -33,7 +33,7 @@ impl Machine {
             processor: field("/proc/cpuinfo", "model name"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             memory: kibibytes.div_ceil(1024 * 1024),
-            system: first_line("uname", &["-srm"]),
+            system: first_line("uname", &["-sm"]),
             rust: first_line("rustc", &["--version"]),
             java: first_line("java", &["--version"]),
             go: first_line("go", &["version"]),

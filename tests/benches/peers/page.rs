@@ -53,11 +53,19 @@ pub(crate) fn page(results: &Results) -> String {
 
 /// Whether the targets are met.
 pub(crate) fn summary(results: &Results) -> String {
-    let mut out = String::from("| | groups | geometric mean | least | most |\n|---|---:|---:|---:|---:|\n");
+    let mut out = String::from(
+        "How many times faster than the peer:\n\n\
+         | | groups | geometric mean | least | most |\n|---|---:|---:|---:|---:|\n",
+    );
     let lines: [(&str, &[&str], &[Family], Side); 6] = [
-        ("sticky strategies against Java", &STICKY_FAMILY, &KAFKA, Side::Java),
-        ("range against Java", &[RANGE], &KAFKA, Side::Java),
-        ("sticky strategies against franz-go", &STICKY_FAMILY, &[Family::FranzGo], Side::FranzGo),
+        ("Kafka's shapes: sticky strategies against Java", &STICKY_FAMILY, &KAFKA, Side::Java),
+        ("Kafka's shapes: range against Java", &[RANGE], &KAFKA, Side::Java),
+        (
+            "franz-go's sizes: sticky strategies against franz-go",
+            &STICKY_FAMILY,
+            &[Family::FranzGo],
+            Side::FranzGo,
+        ),
         ("growth: sticky strategies against Java", &STICKY_FAMILY, &[Family::Growth], Side::Java),
         ("growth: sticky strategies against franz-go", &STICKY_FAMILY, &[Family::Growth], Side::FranzGo),
         ("growth: range against Java", &[RANGE], &[Family::Growth], Side::Java),
@@ -71,13 +79,24 @@ pub(crate) fn summary(results: &Results) -> String {
             let (least, most) = (ratios.first().copied(), ratios.last().copied());
             let _ = writeln!(
                 out,
-                "| {name}, {shown} | {} | {} times faster | {} | {} |",
+                "| {name}, {shown} | {} | {} | {} | {} |",
                 ratios.len(),
                 significant(mean),
                 significant(least.unwrap_or(f64::NAN)),
                 significant(most.unwrap_or(f64::NAN)),
             );
         }
+    }
+    out.push('\n');
+    for measured in results.of(&[Family::Growth]).filter(|m| m.cell.all_partitions() >= 1_000_000) {
+        let said = measured.outcomes.iter().map(|outcome| {
+            let peak = outcome.once.map_or(f64::NAN, |once| once.peak_resident as f64 / 1e6);
+            let (name, time) = (peer_name(outcome.side), time(outcome, Span::Plan));
+            format!("{name} {time} ms and {} MB", significant(peak))
+        });
+        let said = said.collect::<Vec<_>>().join(", ");
+        let (strategy, kind) = (&measured.cell.strategy, kind(&measured.cell));
+        let _ = writeln!(out, "- A million partitions, {strategy} ({kind}): {said}.");
     }
     out.push('\n');
     listed(&mut out, "Groups where a peer is faster", results, |measured, peer| {

@@ -11,11 +11,12 @@ use crate::page::significant;
 use crate::results::{Measured, Outcome, Results};
 use crate::side::{CAP, Side, Span};
 
-/// The colour of text and axes. Text changes with the page, see [`STYLE`].
+/// The colour of axes.
 const INK: RGBColor = RGBColor(0x6e, 0x77, 0x81);
 
-/// For pages that are dark.
-const STYLE: &str = "<style>text{fill:#57606a}@media(prefers-color-scheme:dark){text{fill:#c9d1d9}}</style>";
+/// Black text is for pages that are light.
+const STYLE: &str =
+    r##"<style>@media(prefers-color-scheme:dark){text[fill="#000000"]{fill:#c9d1d9}}</style>"##;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -58,6 +59,7 @@ fn lines(
     cells: &[&Measured],
     value: impl Fn(&Outcome) -> Option<f64>,
 ) -> anyhow::Result<()> {
+    let top = range.end;
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 15).into_font())
         .margin(10)
@@ -78,19 +80,20 @@ fn lines(
     for side in [Side::Java, Side::FranzGo, Side::Assignor] {
         let point = |m: &&Measured| Some((m.cell.all_partitions() as f64, value(m.side(side)?)?));
         let points: Vec<(f64, f64)> = cells.iter().filter_map(point).collect();
-        let Some(&last) = points.last() else { continue };
+        if points.is_empty() {
+            continue;
+        }
         let style = colour(side).stroke_width(2);
         chart.draw_series(LineSeries::new(points.iter().copied(), style)).map_err(drawing)?;
         let dots = points.iter().map(|&at| Circle::new(at, 3, colour(side).filled()));
         chart.draw_series(dots).map_err(drawing)?;
-        // The name ends where the line does.
-        let name = match side {
-            Side::Assignor => "Assignor",
-            Side::Java => "Java",
-            Side::FranzGo => "franz-go",
+        let (name, left) = match side {
+            Side::Assignor => ("Assignor", 8),
+            Side::Java => ("Java", 80),
+            Side::FranzGo => ("franz-go", 124),
         };
         let font = ("sans-serif", 13).into_font().color(&colour(side));
-        let label = EmptyElement::at(last) + Text::new(name, (-52, -16), font);
+        let label = EmptyElement::at((800.0, top)) + Text::new(name, (left, 4), font);
         chart.draw_series(std::iter::once(label)).map_err(drawing)?;
     }
     Ok(())
