@@ -10,7 +10,7 @@ mod racks;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use numbering::{Lists, Numbering};
@@ -151,15 +151,23 @@ impl Group {
         }
 
         let lists = Lists::of(&subscriptions);
-        // One set at a time: thousands of members may each ask for other topics.
-        let mut sets = lists.distinct.iter().map(|list| list.iter().map(String::as_str).collect());
-        let of_first: BTreeSet<&str> = sets.next().unwrap_or_default();
-        let mut wanted = of_first.clone();
-        let mut same_subscription = true;
-        for set in sets.filter(|set| *set != of_first) {
-            same_subscription = false;
-            wanted.extend(set);
-        }
+        // Thousands of members may each ask for other topics: one set at a time, and a name is looked at once for each.
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        let mut sets = lists.distinct.iter().map(|list| {
+            let mut set = Vec::with_capacity(list.len());
+            for name in list.iter() {
+                let next = names.len();
+                set.push(*names.entry(name).or_insert(next));
+            }
+            set.sort_unstable();
+            set.dedup();
+            set
+        });
+        let of_first = sets.next().unwrap_or_default();
+        // All sets are gone through, so that all names are known afterwards.
+        let same_subscription = sets.fold(true, |same, set| same && set == of_first);
+        let mut wanted: Vec<&str> = names.into_keys().collect();
+        wanted.sort_unstable();
         let mut topics = Vec::new();
         let mut first: u32 = 0;
         for name in wanted {

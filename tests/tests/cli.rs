@@ -291,6 +291,19 @@ fn a_plugin_may_be_given_with_the_name_that_it_should_have() {
 }
 
 #[test]
+fn a_built_in_goes_by_the_name_of_kafkas_class_as_in_a_consumers_configuration() {
+    let class = "org.apache.kafka.clients.consumer.StickyAssignor";
+    assert_eq!(assignments(class, OWNED), assignments("sticky", OWNED));
+}
+
+#[test]
+fn no_strategy_at_all_is_bad_input() {
+    let output = assignor(&["assign", "--strategy="], GROUP.as_bytes());
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("roundrobin"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_mistyped_built_in_is_bad_input() {
     let output = assignor(&["assign", "--strategy", "rnage"], GROUP.as_bytes());
     assert_eq!(code(&output), 2);

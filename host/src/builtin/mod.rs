@@ -49,9 +49,9 @@ pub struct Builtin {
 type Core = fn(&Group, bool) -> Explained;
 
 impl Builtin {
-    /// The native strategy of that name; `None` if there is none.
+    /// The native strategy of that name, which may be that of Kafka's class; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
-        match name {
+        match crate::names::reserved(name)? {
             COOPERATIVE_STICKY => Some(Self::cooperative_sticky()),
             KEEP => Some(Self::keep()),
             RANGE => Some(Self::range()),

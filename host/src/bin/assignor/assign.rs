@@ -153,7 +153,7 @@ impl Assign {
             return Ok((Some(name), Path::new(file)));
         }
         // A mistyped name of a built-in is bad input; a file that isn't there is what a consumer falls back from.
-        if !path.exists() && path.file_name() == Some(path.as_os_str()) && path.extension().is_none() {
+        if !path.exists() && path.components().count() < 2 && path.extension().is_none() {
             let names = assignor_host::builtin::NAMES.join(", ");
             return Err(bad_input(anyhow!(
                 "--strategy {:?}: no built-in has this name ({names}), and there is no such file",

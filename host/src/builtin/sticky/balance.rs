@@ -6,9 +6,9 @@
 //! both branches of the loop lead to the same move.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
-use crate::group::Member;
+use crate::group::{Member, Topic};
 
 use super::Field;
 use super::cohorts::Cohorts;
@@ -41,8 +41,26 @@ pub(super) fn earlier_owners(field: &Field<'_>) -> Option<Table> {
 /// How many moves may be made that don't even the plan out. Without a bound there are groups without end: Java has none for them.
 const MOST_UNEVEN: u32 = 1_000;
 
-/// Less than one cohort in so many asks for a topic.
-const FEW_ASK: usize = 16;
+/// So many of the least loaded cohorts are looked at before all those that ask for a topic are. Mostly one of them asks for it.
+const FEW: usize = 16;
+
+/// The topic whose partitions are being considered.
+#[derive(Default)]
+struct InHand {
+    index: u32,
+    /// Its least loaded subscriber, load and rank, and the count of moves when that was looked up.
+    least: Option<(u32, u32)>,
+    looked_up: u64,
+    /// Load, rank and cohort of the least loaded member of each cohort that asks for it, and outdated ones, if it was looked up
+    /// there once. Not to be searched anew after each move is what keeps the time for thousands of distinct subscriptions in bounds.
+    heads: Option<BinaryHeap<Reverse<(u32, u32, u32)>>>,
+}
+
+impl InHand {
+    fn of(index: u32) -> Self {
+        Self { index, ..Self::default() }
+    }
+}
 
 /// Loads of members, and what has been moved.
 pub(super) struct Balance<'a> {
@@ -52,9 +70,11 @@ pub(super) struct Balance<'a> {
     by_load: Vec<BTreeSet<(u32, u32)>>,
     /// The least loaded member of each cohort: load, rank, cohort.
     heads: BTreeSet<(u32, u32, u32)>,
-    /// For each topic its least loaded subscriber, with the count of moves at which that was looked up.
-    least: Vec<(u64, Option<(u32, u32)>)>,
+    /// The topic in hand.
+    topic: InHand,
     moves: u64,
+    /// For each cohort the count of moves when the load of one of its members last changed.
+    changed: Vec<u64>,
     moved: Moved,
     /// How many moves back didn't even the plan out.
     uneven: u32,
@@ -71,24 +91,59 @@ impl<'a> Balance<'a> {
             members.first().map(|&(load, rank)| (load, rank, number))
         };
         let heads = (0..).zip(&by_load).filter_map(head).collect();
-        let least = vec![(0, None); cohorts.of_topic.len()];
-        Self { cohorts, earlier, by_load, heads, least, moves: 1, moved: Moved::default(), uneven: 0 }
+        Self {
+            cohorts,
+            earlier,
+            by_load,
+            heads,
+            topic: InHand::default(),
+            moves: 1,
+            changed: vec![0; cohorts.list.len()],
+            moved: Moved::default(),
+            uneven: 0,
+        }
     }
 
-    /// Moves partitions, given with their topics' indexes, until no one of them can be moved to a better place.
-    pub(super) fn even_out<I>(&mut self, draft: &mut Draft, partitions: impl Fn() -> I)
-    where
-        I: Iterator<Item = (u32, u32)>,
-    {
+    /// Moves partitions of the topics, given with their indexes, until no one of them can be moved to a better place; of each topic
+    /// only such partitions as `may_move`.
+    pub(super) fn even_out(
+        &mut self,
+        draft: &mut Draft,
+        topics: &[(u32, &Topic)],
+        may_move: impl Fn(u32) -> bool,
+    ) {
+        // For each topic the count of moves at which none of its partitions could be moved.
+        let mut settled = vec![None; topics.len()];
         loop {
             let before = self.moves;
-            for (partition, topic) in partitions() {
-                self.consider(draft, partition, topic);
+            for (&(index, topic), settled) in topics.iter().zip(&mut settled) {
+                // Loads of a topic's subscribers are all that decides about its partitions. Where load seeps through a long row of
+                // members there are thousands of rounds, and next to nothing changes in each.
+                if settled.is_some_and(|at| self.unchanged_since(at, index, topic)) {
+                    continue;
+                }
+                self.topic = InHand::of(index);
+                let at = self.moves;
+                for partition in topic.numbers().filter(|&p| may_move(p)) {
+                    self.consider(draft, partition, index);
+                }
+                *settled = (self.moves == at).then_some(at);
             }
             if self.moves == before {
                 return;
             }
         }
+    }
+
+    /// Whether no load of the topic's subscribers has changed since then; `false` if to find that out would take longer than to go
+    /// over its partitions.
+    fn unchanged_since(&self, at: u64, index: u32, topic: &Topic) -> bool {
+        if at == self.moves {
+            return true;
+        }
+        let Some(cohorts) = self.cohorts.of_topic.get(index as usize) else { return false };
+        cohorts.len() <= topic.partitions as usize
+            && cohorts.iter().all(|&c| self.changed.get(c as usize).is_some_and(|&changed| changed <= at))
     }
 
     fn consider(&mut self, draft: &mut Draft, partition: u32, topic: u32) {
@@ -107,29 +162,46 @@ impl<'a> Balance<'a> {
         }
     }
 
-    /// The topic's least loaded subscriber: its load and rank.
+    /// The least loaded subscriber of the topic in hand: its load and rank.
     fn least_loaded(&mut self, topic: u32) -> Option<(u32, u32)> {
-        let (at, known) = *self.least.get(topic as usize)?;
-        if at == self.moves {
-            return known;
+        if self.topic.looked_up == self.moves {
+            return self.topic.least;
         }
-        // Of many cohorts few may ask for the topic, and all others be less loaded: then those few are looked at, else all in order.
-        let asking = self.cohorts.of_topic.get(topic as usize)?;
-        let found = if asking.len() < self.heads.len() / FEW_ASK {
-            let head = |&cohort: &u32| self.by_load.get(cohort as usize)?.first().copied();
-            asking.iter().filter_map(head).min()
-        } else {
-            let asks = |cohort: u32| {
-                let cohort = self.cohorts.list.get(cohort as usize);
-                cohort.is_some_and(|c| c.topics.binary_search(&topic).is_ok())
-            };
-            let first = self.heads.iter().find(|&&(_, _, cohort)| asks(cohort));
-            first.map(|&(load, rank, _)| (load, rank))
-        };
-        if let Some(slot) = self.least.get_mut(topic as usize) {
-            *slot = (self.moves, found);
-        }
+        let found = self.least_of_few(topic).unwrap_or_else(|| self.least_of_many(topic));
+        self.topic.looked_up = self.moves;
+        self.topic.least = found;
         found
+    }
+
+    /// Looks at the least loaded cohorts alone; `None` if none of them asks for the topic.
+    fn least_of_few(&self, topic: u32) -> Option<Option<(u32, u32)>> {
+        if self.topic.heads.is_some() {
+            return None;
+        }
+        let found = self.heads.iter().take(FEW).find(|&&(_, _, cohort)| self.cohorts.asks(cohort, topic));
+        found.map(|&(load, rank, _)| Some((load, rank)))
+    }
+
+    /// Puts the cohorts that ask for the topic into a heap, which serves for as long as the topic is in hand.
+    fn least_of_many(&mut self, topic: u32) -> Option<(u32, u32)> {
+        let by_load = &self.by_load;
+        let head = |cohort: u32| {
+            let &(load, rank) = by_load.get(cohort as usize)?.first()?;
+            Some(Reverse((load, rank, cohort)))
+        };
+        let cohorts = self.cohorts.of_topic.get(topic as usize);
+        let heads = self.topic.heads.get_or_insert_with(|| {
+            cohorts.into_iter().flatten().filter_map(|&cohort| head(cohort)).collect()
+        });
+        while let Some(&first) = heads.peek() {
+            let Reverse((load, rank, cohort)) = first;
+            if head(cohort) == Some(first) {
+                return Some((load, rank));
+            }
+            // The cohort has another head by now, which came in when it changed.
+            heads.pop();
+        }
+        None
     }
 
     /// Moves the partition to the member; or, where that undoes an earlier move of the same topic between the same two members,
@@ -148,9 +220,9 @@ impl<'a> Balance<'a> {
         self.moved.record(partition, topic, from, to);
         let (from_load, to_load) = (draft.size(from), draft.size(to));
         draft.hand_over(partition, to);
+        self.moves += 1;
         self.update(from, from_load, draft.size(from));
         self.update(to, to_load, draft.size(to));
-        self.moves += 1;
     }
 
     fn update(&mut self, rank: u32, before: u32, now: u32) {
@@ -160,12 +232,20 @@ impl<'a> Balance<'a> {
         members.remove(&(before, rank));
         members.insert((now, rank));
         let head_now = members.first().copied();
+        if let Some(changed) = self.changed.get_mut(number as usize) {
+            *changed = self.moves;
+        }
         if head_before != head_now {
             if let Some((load, rank)) = head_before {
                 self.heads.remove(&(load, rank, number));
             }
             if let Some((load, rank)) = head_now {
                 self.heads.insert((load, rank, number));
+                if let Some(heads) = &mut self.topic.heads
+                    && self.cohorts.asks(number, self.topic.index)
+                {
+                    heads.push(Reverse((load, rank, number)));
+                }
             }
         }
     }

@@ -84,7 +84,11 @@ impl<'a> Cohorts<'a> {
 
     /// Whether the member may have partitions of the topic.
     pub(super) fn subscribed(&self, rank: u32, topic: u32) -> bool {
-        let cohort = self.list.get(self.of_member.get(rank) as usize);
-        cohort.is_some_and(|c| c.topics.binary_search(&topic).is_ok())
+        self.asks(self.of_member.get(rank), topic)
+    }
+
+    /// Whether the members of the cohort may have partitions of the topic.
+    pub(super) fn asks(&self, cohort: u32, topic: u32) -> bool {
+        self.list.get(cohort as usize).is_some_and(|c| c.topics.binary_search(&topic).is_ok())
     }
 }

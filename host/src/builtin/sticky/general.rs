@@ -25,8 +25,9 @@ pub(super) fn assign(field: &Field<'_>, draft: &mut Draft) {
     }
     let mut heaps = Heaps::of(&cohorts, draft);
     if let Some(racks) = &field.racks {
+        let mut by_rack = vec![BinaryHeap::new(); racks.len() + 1];
         for (index, topic) in named(field, &topics) {
-            heaps.deal_within_racks(&cohorts, index, topic, racks, draft);
+            heaps.deal_within_racks(&cohorts, index, topic, racks, &mut by_rack, draft);
         }
     }
     for (index, topic) in named(field, &topics) {
@@ -34,30 +35,22 @@ pub(super) fn assign(field: &Field<'_>, draft: &mut Draft) {
     }
 
     // A topic of one subscriber is fixed.
-    let movable: Vec<u32> = topics
-        .into_iter()
-        .filter(|&t| cohorts.subscribers.get(t as usize).is_some_and(|&n| n >= 2))
+    let movable: Vec<(u32, &Topic)> = named(field, &topics)
+        .filter(|&(t, _)| cohorts.subscribers.get(t as usize).is_some_and(|&n| n >= 2))
         .collect();
     let before = balance::earlier_owners(field);
     let mut balance = Balance::new(&cohorts, before, draft);
     if !revoked {
         // Where nobody must give up anything anyway, first try it with the newly dealt partitions alone.
-        balance.even_out(draft, || {
-            partitions(field, &movable).filter(|p| free.get(p.0 as usize) == Some(&true))
-        });
+        balance.even_out(draft, &movable, |p| free.get(p as usize) == Some(&true));
     }
-    balance.even_out(draft, || partitions(field, &movable));
+    balance.even_out(draft, &movable, |_| true);
 }
 
 /// Indexes of topics, with the topics.
 fn named<'a>(field: &Field<'a>, topics: &'a [u32]) -> impl Iterator<Item = (u32, &'a Topic)> {
     let all = field.group.topics();
     topics.iter().filter_map(|&index| Some((index, all.get(index as usize)?)))
-}
-
-/// All partitions of the topics in their order, each with its topic's index.
-fn partitions<'a>(field: &Field<'a>, topics: &'a [u32]) -> impl Iterator<Item = (u32, u32)> {
-    named(field, topics).flat_map(|(index, topic)| topic.numbers().map(move |p| (p, index)))
 }
 
 /// Everyone keeps all that they own, save what isn't in their rack. Tells whether anyone must give something up: that, or
@@ -134,22 +127,27 @@ impl Heaps {
         }
     }
 
-    /// The same, but only to subscribers in a rack of the partition, or in none. What finds nobody stays nobody's.
+    /// The same, but only to subscribers in a rack of the partition, or in none. What finds nobody stays nobody's. `by_rack` has an
+    /// empty heap for each rack and one more, before and after: there may be far more racks than a topic's subscribers are in.
     fn deal_within_racks(
         &mut self,
         cohorts: &Cohorts<'_>,
         index: u32,
         topic: &Topic,
         racks: &RackMatch<'_>,
+        by_rack: &mut [BinaryHeap<Head>],
         draft: &mut Draft,
     ) {
         // The heads by rack; the last heap is of those that have none.
-        let mut by_rack: Vec<BinaryHeap<Head>> = vec![BinaryHeap::new(); racks.len() + 1];
         let anywhere = u32::try_from(racks.len()).unwrap_or(NONE);
-        for &number in cohorts.of_topic.get(index as usize).into_iter().flatten() {
-            let rack = cohorts.list.get(number as usize).map_or(NONE, |c| c.rack);
-            let slot = by_rack.get_mut(if rack == ANYWHERE { anywhere } else { rack } as usize);
-            if let (Some(heads), Some(head)) = (slot, self.head(number)) {
+        let asking = cohorts.of_topic.get(index as usize).map_or(&[][..], Vec::as_slice);
+        let slot_of = |number: u32| match cohorts.list.get(number as usize).map_or(NONE, |c| c.rack) {
+            ANYWHERE => anywhere,
+            rack => rack,
+        };
+        for &number in asking {
+            if let (Some(heads), Some(head)) = (by_rack.get_mut(slot_of(number) as usize), self.head(number))
+            {
                 heads.push(head);
             }
         }
@@ -163,6 +161,11 @@ impl Heaps {
             let Some((_, rack)) = candidates.filter_map(head).max_by_key(|(head, _)| *head) else { continue };
             if let Some(least) = by_rack.get_mut(rack as usize).and_then(BinaryHeap::peek_mut) {
                 self.give(partition, least, draft);
+            }
+        }
+        for &number in asking {
+            if let Some(heads) = by_rack.get_mut(slot_of(number) as usize) {
+                heads.clear();
             }
         }
     }

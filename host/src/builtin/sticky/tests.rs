@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::builtin::{Builtin, COOPERATIVE_STICKY};
-use crate::group::MemberSubscription;
+use crate::group::{MemberSubscription, TopicPartitions};
 use crate::plan::{Completeness, assert_safe, check, withhold};
 use crate::test_support::{any_group, group, member};
 use proptest::prelude::*;
@@ -75,6 +75,46 @@ fn a_partition_goes_back_to_its_owner_of_an_older_generation_if_that_evens_out()
     ];
     let stale = group(&[("t", 6), ("u", 1)], members);
     assert_eq!(plan(&stale), [vec![1, 2], vec![4, 5], vec![0, 3], vec![6]]);
+}
+
+/// Each member asks for one topic more than the one before, and the last one owns all of them. To find the least loaded subscriber by
+/// going over all members from the least loaded one on took minutes from some thousand members on.
+#[test]
+fn many_distinct_subscriptions_even_out_from_one_owner_of_everything() {
+    let topics: Vec<String> = (100..160).map(|n| format!("t{n}")).collect();
+    let members = (1..=topics.len()).map(|n| {
+        let mut member = member(&topics[n - 1], &[], Some(1), &[]);
+        member.subscription.topics = topics[..n].into();
+        if n == topics.len() {
+            member.subscription.owned = topics
+                .iter()
+                .map(|topic| TopicPartitions { topic: topic.clone(), partitions: (0..20).collect() })
+                .collect();
+        }
+        member
+    });
+    let sizes: Vec<(&str, u32)> = topics.iter().map(|topic| (topic.as_str(), 20)).collect();
+    let ladder = group(&sizes, members.collect());
+    assert!(plan(&ladder).iter().all(|partitions| partitions.len() == 20));
+}
+
+/// Neighbours in a row share a topic, and the last member owns nothing: load seeps through the row, a little in each of many rounds.
+#[test]
+fn load_seeps_through_a_row_of_members_until_no_neighbour_has_two_less() {
+    let topics: Vec<String> = (100..140).map(|n| format!("t{n}")).collect();
+    let members = (0..=topics.len()).map(|n| {
+        let mut member = member(&format!("m{n:02}"), &[], Some(1), &[]);
+        member.subscription.topics = topics[n.saturating_sub(1)..topics.len().min(n + 1)].into();
+        if let Some(topic) = topics.get(n) {
+            member.subscription.owned =
+                vec![TopicPartitions { topic: topic.clone(), partitions: (0..300).collect() }];
+        }
+        member
+    });
+    let sizes: Vec<(&str, u32)> = topics.iter().map(|topic| (topic.as_str(), 300)).collect();
+    let row = plan(&group(&sizes, members.collect()));
+    assert!(row.array_windows().all(|[a, b]| a.len().abs_diff(b.len()) <= 1));
+    assert!(row.last().is_some_and(|last| last.len() > 270));
 }
 
 #[test]
