@@ -165,7 +165,10 @@ impl Group {
         });
         let of_first = sets.next().unwrap_or_default();
         // All sets are gone through, so that all names are known afterwards.
-        let same_subscription = sets.fold(true, |same, set| same && set == of_first);
+        let mut same_subscription = true;
+        for set in sets {
+            same_subscription &= set == of_first;
+        }
         let mut wanted: Vec<&str> = names.into_keys().collect();
         wanted.sort_unstable();
         let mut topics = Vec::new();
