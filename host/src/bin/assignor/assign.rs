@@ -171,6 +171,7 @@ impl Assign {
         services: &Arc<DescribedServices>,
         instance: impl Fn(&DescribedMember) -> Result<A, LoadError>,
     ) -> anyhow::Result<Group> {
+        let sticky = Builtin::by_name(&self.strategy).is_some_and(|builtin| builtin.name() == STICKY);
         let mut subscriptions = Vec::with_capacity(described.members.len());
         for member in &described.members {
             let mut joins = member.subscription();
@@ -178,7 +179,7 @@ impl Assign {
                 let context = described.context_of(member, services);
                 ask(instance(member), &context, &mut joins);
             }
-            if self.strategy == STICKY {
+            if sticky {
                 joins.subscription.owned.clear();
             }
             subscriptions.push(joins);
