@@ -1,5 +1,6 @@
 //! The native strategies.
 
+mod distinct;
 mod keep;
 mod order;
 mod range;

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use super::distinct::Distinct;
 use crate::group::{Group, Member};
 
 /// Indexes of the members in Kafka's order (`AbstractPartitionAssignor.MemberInfo.compareTo`): static members before
@@ -35,27 +36,17 @@ pub(super) struct Subscribers {
     list_of: Vec<u32>,
 }
 
-/// Up to so many distinct subscriptions are looked up by comparing, which is faster than hashing a thousand topics.
-const COMPARED: usize = 16;
-
 impl Subscribers {
     pub(super) fn of(group: &Group) -> Self {
         // Members with the same topics are of one class: its topics, and the places of its members in the order.
         let order = ordered(group);
         let mut classes: Vec<(&[u32], Vec<u32>)> = Vec::new();
-        let mut class_of: HashMap<&[u32], usize> = HashMap::new();
+        let mut subscriptions = Distinct::new();
         for (place, (_, member)) in (0u32..).zip(&order) {
             let topics = member.topics.as_slice();
-            let first = classes.iter().take(COMPARED).position(|(of_class, _)| *of_class == topics);
-            let class = first.or_else(|| class_of.get(topics).copied());
-            match class.and_then(|class| classes.get_mut(class)) {
+            match classes.get_mut(subscriptions.number(topics)) {
                 Some((_, places)) => places.push(place),
-                None => {
-                    if classes.len() >= COMPARED {
-                        class_of.insert(topics, classes.len());
-                    }
-                    classes.push((topics, vec![place]));
-                }
+                None => classes.push((topics, vec![place])),
             }
         }
 

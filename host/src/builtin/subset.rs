@@ -18,9 +18,8 @@ pub(crate) fn assign_subset(
     mut without: Vec<u32>,
 ) -> Result<Vec<Vec<u32>>, String> {
     let topics = &layout.topics;
-    let name = crate::names::reserved(strategy).unwrap_or(strategy);
-    let Some(builtin) = Builtin::by_name(name) else {
-        return Err(format!("there is no built-in {name:?}; there are {}", super::NAMES.join(", ")));
+    let Some(builtin) = Builtin::by_name(strategy) else {
+        return Err(format!("there is no built-in {strategy:?}; there are {}", super::NAMES.join(", ")));
     };
     let partitions = topics.last().map_or(0, |t| t.numbers().end);
     without.sort_unstable();

@@ -1,7 +1,6 @@
 //! Members that no partition tells apart.
 
-use std::collections::HashMap;
-
+use super::super::distinct::Distinct;
 use super::Field;
 use super::draft::{NONE, Table};
 use super::racks::ANYWHERE;
@@ -27,34 +26,23 @@ pub(super) struct Cohorts<'a> {
     pub(super) subscribers: Vec<u32>,
 }
 
-/// How many of the latest lists of topics are compared with before they are looked up: groups mostly have few, and to look a
-/// long one up takes longer than to see a difference.
-const COMPARED: usize = 8;
-
 impl<'a> Cohorts<'a> {
     /// Members that ask for nothing are in no cohort.
     pub(super) fn of(field: &Field<'a>) -> Self {
         let mut list: Vec<Cohort<'a>> = Vec::new();
         let mut of_member = Table::new(field.order.len(), NONE);
-        let mut known: HashMap<(&'a [u32], u32), u32> = HashMap::new();
+        let mut distinct = Distinct::new();
         for (rank, member) in field.members() {
             let topics = member.topics.as_slice();
             if topics.is_empty() {
                 continue;
             }
             let rack = field.racks.as_ref().map_or(ANYWHERE, |racks| racks.rack_of(rank));
-            let first = list.len().saturating_sub(COMPARED);
-            let recent = list.iter().skip(first).position(|c| c.rack == rack && c.topics == topics);
-            let recent = recent.and_then(|i| u32::try_from(first + i).ok());
-            let number = recent.or_else(|| known.get(&(topics, rack)).copied()).unwrap_or_else(|| {
-                let number = u32::try_from(list.len()).unwrap_or(NONE);
-                list.push(Cohort { topics, rack, members: Vec::new() });
-                known.insert((topics, rack), number);
-                number
-            });
-            of_member.set(rank, number);
-            if let Some(cohort) = list.get_mut(number as usize) {
-                cohort.members.push(rank);
+            let number = distinct.number((rack, topics));
+            of_member.set(rank, u32::try_from(number).unwrap_or(NONE));
+            match list.get_mut(number) {
+                Some(cohort) => cohort.members.push(rank),
+                None => list.push(Cohort { topics, rack, members: vec![rank] }),
             }
         }
 
