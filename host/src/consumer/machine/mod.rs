@@ -23,11 +23,13 @@
 //! session. Eager rebalances only: nothing is owned outside *Stable*.
 
 mod action;
+mod backoff;
 mod responses;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -39,6 +41,8 @@ use super::error::{ConsumerError, GroupEvent};
 use crate::assignor::Interest;
 use crate::group::Subscription;
 use crate::wire;
+
+use backoff::Backoff;
 
 pub(super) use action::{Action, Delivery, Identity, Planned, RequestId, Settings};
 pub(super) use responses::{Coordinator, Join, JoinedMember, Sync};
@@ -99,7 +103,7 @@ pub(super) struct Machine {
     racks: Option<u64>,
     /// No JoinGroup before then.
     join_after: Moment,
-    failures: u32,
+    backoff: Backoff,
     /// SyncGroups in a row that the broker refused without a reason: see [`Self::lighten`].
     syncs_refused: u32,
     beat: Option<Beat>,
@@ -113,13 +117,12 @@ pub(super) struct Machine {
     /// When an asked-for rebalance is due, and why.
     requested: Option<(Moment, String)>,
     next_id: u64,
-    random: u64,
     actions: VecDeque<Action>,
 }
 
 impl Machine {
     pub(super) fn new(settings: Settings, now: Moment) -> Self {
-        let random = settings.seed | 1;
+        let backoff = Backoff::new(settings.retry_backoff, settings.retry_backoff_max, settings.seed);
         Self {
             settings,
             state: State::Idle,
@@ -135,7 +138,7 @@ impl Machine {
             watched: BTreeMap::new(),
             racks: None,
             join_after: now,
-            failures: 0,
+            backoff,
             syncs_refused: 0,
             beat: None,
             beat_due: now,
@@ -145,7 +148,6 @@ impl Machine {
             last_poll: now,
             requested: None,
             next_id: 0,
-            random,
             actions: VecDeque::new(),
         }
     }
@@ -342,91 +344,6 @@ impl Machine {
         self.drive(now);
     }
 
-    // Time.
-
-    /// When [`Self::handle_timeout`] is to be called next.
-    pub(super) fn next_timeout(&self) -> Option<Moment> {
-        let mut next: Option<Moment> = None;
-        let mut at = |moment: Moment| next = Some(next.map_or(moment, |n| n.min(moment)));
-        if let (Seeking::Unknown(after), true) = (self.coordinator, self.wants_coordinator()) {
-            at(after);
-        }
-        if self.state == State::Waiting && self.coordinator == Seeking::Known {
-            at(self.join_after);
-        }
-        if self.beats() && self.beat.is_none() && self.coordinator == Seeking::Known {
-            at(self.beat_due);
-        }
-        if let State::Stable { since } = self.state {
-            at(self.expiry(since));
-            if let (Some((due, _)), true, None) = (&self.requested, self.leader, &self.rejoin) {
-                at((*due).max(since + self.rebalance_gap()));
-            }
-        }
-        if self.must_poll() && !self.in_poll {
-            at(self.last_poll + self.settings.max_poll_interval);
-        }
-        next
-    }
-
-    /// Time has passed.
-    pub(super) fn handle_timeout(&mut self, now: Moment) {
-        if self.must_poll() && !self.in_poll && now >= self.last_poll + self.settings.max_poll_interval {
-            self.leave_for_want_of_polls();
-        }
-        if let State::Stable { since } = self.state {
-            let gap = since + self.rebalance_gap();
-            if now >= self.expiry(since) {
-                self.forget_coordinator(now);
-                self.lose("no heartbeat was acknowledged within session.timeout.ms");
-            } else if self.leader
-                && self.rejoin.is_none()
-                && let Some((_, cause)) = self.requested.take_if(|(due, _)| now >= (*due).max(gap))
-            {
-                self.rejoin = Some(cause);
-            }
-        }
-        self.drive(now);
-    }
-
-    /// Asked-for rebalances are at least so far apart that each is heard of by heartbeat before the next.
-    fn rebalance_gap(&self) -> Duration {
-        self.settings.heartbeat_interval.max(Duration::from_secs(1))
-    }
-
-    /// When partitions count as lost: a session after the last sign of life that is known to have reached the coordinator, or
-    /// after the delivery if that came later (nothing is handed out before a heartbeat then).
-    fn expiry(&self, since: Moment) -> Moment {
-        self.kept.max(since + self.settings.session_timeout)
-    }
-
-    fn must_poll(&self) -> bool {
-        !matches!(
-            self.state,
-            State::Idle | State::Committing | State::Leaving { .. } | State::Failed | State::Closed
-        )
-    }
-
-    fn leave_for_want_of_polls(&mut self) {
-        let cause = format!(
-            "no poll for {} ms (max.poll.interval.ms): poll more often, fetch fewer records at once, or raise it",
-            self.settings.max_poll_interval.as_millis()
-        );
-        self.cancel_assign();
-        let owned = matches!(self.state, State::Stable { .. });
-        self.state = State::Idle;
-        if owned {
-            self.actions.push_back(Action::Lose { cause: cause.clone() });
-        }
-        if !self.identity.member_id.is_empty() && self.coordinator == Seeking::Known {
-            self.leave(&cause);
-        } else {
-            self.reset();
-            self.actions.push_back(Action::Event(GroupEvent::Left { cause }));
-        }
-        self.rejoin = Some("polls again after max.poll.interval.ms".into());
-    }
-
     // Progress.
 
     fn prepare(&mut self, cause: String, commit: Option<Identity>) {
@@ -469,23 +386,6 @@ impl Machine {
             self.beat_due = now + self.settings.heartbeat_interval;
             self.actions.push_back(Action::Heartbeat { id, identity: self.identity.clone() });
         }
-    }
-
-    fn wants_coordinator(&self) -> bool {
-        matches!(self.state, State::Preparing { .. } | State::Waiting | State::Stable { .. })
-    }
-
-    /// Whether heartbeats flow. Not while JoinGroup is under way: the coordinator then waits for others, and knows that this
-    /// member is alive.
-    fn beats(&self) -> bool {
-        self.identity.generation >= 0
-            && matches!(
-                self.state,
-                State::Preparing { .. }
-                    | State::Assigning { .. }
-                    | State::Syncing { .. }
-                    | State::Stable { .. }
-            )
     }
 
     fn send_join(&mut self) {
@@ -533,27 +433,15 @@ impl Machine {
     }
 
     fn forget_coordinator(&mut self, now: Moment) {
-        let pause = self.next_backoff();
+        let pause = self.backoff.next();
         self.coordinator = Seeking::Unknown(now + pause);
         self.beat = None;
         self.beat_due = now;
     }
 
     fn back_off(&mut self, now: Moment) {
-        let pause = self.next_backoff();
+        let pause = self.backoff.next();
         self.join_after = now + pause;
-    }
-
-    /// Doubles from `retry.backoff.ms` to `retry.backoff.max.ms`, spread by a fifth both ways (KIP-580).
-    fn next_backoff(&mut self) -> Duration {
-        let doubled = self.settings.retry_backoff.saturating_mul(1 << self.failures.min(16));
-        self.failures = self.failures.saturating_add(1);
-        // xorshift64: spread is all that is asked of it.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let percent = u32::try_from(self.random % 41).unwrap_or(0) + 80;
-        doubled.min(self.settings.retry_backoff_max) * percent / 100
     }
 
     fn fail(&mut self, error: ConsumerError) {

@@ -86,7 +86,7 @@ impl Machine {
             Err(e) => format!("no broker names the coordinator: {e}"),
         };
         // The first tries often meet a cluster that is just creating its offsets topic: no trouble yet.
-        if self.failures >= 3 {
+        if self.backoff.failures() >= 3 {
             self.trouble(trouble);
         }
         self.forget_coordinator(now);
@@ -113,7 +113,7 @@ impl Machine {
     }
 
     fn join_accepted(&mut self, now: Moment, join: Join) {
-        self.failures = 0;
+        self.backoff.reset();
         self.join_after = now;
         self.identity = Identity { member_id: join.member_id, generation: join.generation };
         // The coordinator's session timer runs from its answer on.
@@ -226,7 +226,7 @@ impl Machine {
     fn lighten(&mut self, now: Moment) {
         self.syncs_refused = self.syncs_refused.saturating_add(1);
         // JoinGroup and heartbeats succeed meanwhile; the pauses grow all the same.
-        self.failures = self.failures.max(self.syncs_refused - 1);
+        self.backoff.at_least(self.syncs_refused - 1);
         self.back_off(now);
         let whose = if self.syncs_refused == 1 { "assignments" } else { "assignments and subscriptions" };
         self.trouble(format!(
@@ -271,7 +271,7 @@ impl Machine {
             self.back_off(now);
             return self.prepare(cause, None);
         }
-        self.failures = 0;
+        self.backoff.reset();
         self.syncs_refused = 0;
         self.state = State::Stable { since: now };
         if self.stale {
@@ -298,7 +298,7 @@ impl Machine {
         let stable = matches!(self.state, State::Stable { .. });
         match answer.map(E::try_from_code) {
             Ok(None) => {
-                self.failures = 0;
+                self.backoff.reset();
                 self.extend_lease(sent);
             }
             Ok(Some(E::RebalanceInProgress)) => {
@@ -406,21 +406,5 @@ impl Machine {
 
     fn not_authorised(&self) -> ConsumerError {
         ConsumerError::GroupAuthorization { group: self.settings.group_id.clone() }
-    }
-
-    /// The coordinator kept this member when it answered what was sent then, and the group was not rebalancing. A rebalance that
-    /// began later can't complete without this member before the rebalance time-out has passed, nor can it be expelled
-    /// before the session time-out has.
-    fn extend_lease(&mut self, sent: Moment) {
-        self.extend_kept(sent);
-        let until = sent + self.settings.session_timeout.min(self.settings.max_poll_interval);
-        if until > self.lease {
-            self.lease = until;
-            self.actions.push_back(Action::Lease(until));
-        }
-    }
-
-    fn extend_kept(&mut self, sent: Moment) {
-        self.kept = self.kept.max(sent + self.settings.session_timeout);
     }
 }

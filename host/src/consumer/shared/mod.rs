@@ -9,7 +9,10 @@
 //! - Partitions are given up only while the application is inside `poll`: then everything it was given is processed. Unless
 //!   they are lost, of course.
 
-use std::collections::BTreeMap;
+mod assignment;
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +23,8 @@ use super::error::ConsumerError;
 use super::machine::Identity;
 use super::offsets::Offsets;
 use crate::group::TopicPartitions;
+
+pub(super) use assignment::Assignment;
 
 /// Who a consumer is within its group (Kafka: `ConsumerGroupMetadata`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,64 +39,6 @@ pub struct GroupMetadata {
     pub is_leader: bool,
     /// The strategy that the group runs; `None` while the consumer is no member.
     pub strategy: Option<String>,
-}
-
-/// How far a partition has been read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
-    returned: i64,
-    processed: i64,
-    committed: Option<i64>,
-}
-
-/// The partitions of one generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Assignment {
-    pub(super) identity: Identity,
-    pub(super) leader: bool,
-    pub(super) strategy: String,
-    /// All of them, also those without a position yet.
-    pub(super) partitions: Vec<TopicPartitions>,
-    positions: BTreeMap<(String, u32), Position>,
-}
-
-impl Assignment {
-    /// Of these partitions, none of which has a position yet.
-    pub(super) fn new(
-        identity: Identity,
-        leader: bool,
-        strategy: String,
-        partitions: Vec<TopicPartitions>,
-    ) -> Self {
-        Self { identity, leader, strategy, partitions, positions: BTreeMap::new() }
-    }
-
-    /// Partitions start at these offsets, which are the group's committed ones or not.
-    pub(super) fn start(&mut self, offsets: Offsets, committed: bool) {
-        self.positions.extend(offsets.into_iter().map(|(key, offset)| {
-            let committed = committed.then_some(offset);
-            (key, Position { returned: offset, processed: offset, committed })
-        }));
-    }
-
-    /// What has been processed and not committed yet.
-    pub(super) fn processed(&self) -> Offsets {
-        self.uncommitted(|p| p.processed)
-    }
-
-    /// What has been returned and not committed yet.
-    pub(super) fn returned(&self) -> Offsets {
-        self.uncommitted(|p| p.returned)
-    }
-
-    fn uncommitted(&self, offset: impl Fn(&Position) -> i64) -> Offsets {
-        let due = self.positions.iter().filter(|(_, p)| p.committed != Some(offset(p)));
-        due.map(|(key, p)| (key.clone(), offset(p))).collect()
-    }
-
-    fn next_offsets(&self) -> Offsets {
-        self.positions.iter().map(|(key, p)| (key.clone(), p.returned)).collect()
-    }
 }
 
 #[derive(Debug)]
@@ -191,9 +138,7 @@ impl Shared {
         state.in_poll = true;
         state.last_poll = now;
         if let Some(assignment) = &mut state.assignment {
-            for position in assignment.positions.values_mut() {
-                position.processed = position.returned;
-            }
+            assignment.process_returned();
         }
         if state.rejoin {
             self.wake.notify_one();
@@ -232,11 +177,7 @@ impl Shared {
             return HandOut::Wait;
         }
         let Some(assignment) = &mut state.assignment else { return HandOut::Over };
-        for (key, offset) in next {
-            if let Some(position) = assignment.positions.get_mut(key) {
-                position.returned = *offset;
-            }
-        }
+        assignment.returned_to(next);
         state.in_poll = false;
         state.last_poll = now;
         HandOut::Given
@@ -365,12 +306,7 @@ impl Shared {
     pub(super) fn correct(&self, identity: &Identity, offsets: &Offsets) {
         let mut state = self.lock();
         let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
-        for (key, offset) in offsets {
-            if let Some(position) = assignment.positions.get_mut(key) {
-                position.returned = *offset;
-                position.processed = *offset;
-            }
-        }
+        assignment.correct(offsets);
         state.epoch += 1;
         drop(state);
         self.changed.notify_all();
@@ -391,11 +327,7 @@ impl Shared {
     pub(super) fn committed(&self, identity: &Identity, offsets: &Offsets) {
         let mut state = self.lock();
         let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
-        for (key, offset) in offsets {
-            if let Some(position) = assignment.positions.get_mut(key) {
-                position.committed = Some(*offset);
-            }
-        }
+        assignment.committed(offsets);
     }
 
     pub(super) fn lease(&self, until: Moment) {
@@ -438,142 +370,5 @@ impl State {
         let error = self.error.clone();
         self.error.take_if(|e| e.is_retriable());
         error
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn offsets(list: &[(u32, i64)]) -> Offsets {
-        list.iter().map(|(p, offset)| (("t".to_owned(), *p), *offset)).collect()
-    }
-
-    fn identity(generation: i32) -> Identity {
-        Identity { member_id: "m".into(), generation }
-    }
-
-    fn assigned(generation: i32) -> Assignment {
-        let partitions = vec![TopicPartitions { topic: "t".into(), partitions: vec![0, 1] }];
-        let mut assignment = Assignment::new(identity(generation), false, "s".into(), partitions);
-        assignment.start(offsets(&[(0, 10)]), true);
-        assignment
-    }
-
-    /// Assigned `t-0` from its committed offset 10 on, and `t-1`, whose position is not known yet; leased for ten seconds, inside `poll`.
-    fn polling() -> (Shared, Moment, u64) {
-        let now = Moment::default() + SECOND * 100;
-        let shared = Shared::new(now);
-        shared.subscribed().unwrap();
-        shared.install(assigned(1));
-        shared.lease(now + SECOND * 10);
-        shared.enter_poll(now).unwrap();
-        let epoch = shared.fetch(0).unwrap().unwrap().epoch;
-        (shared, now, epoch)
-    }
-
-    #[test]
-    fn records_count_as_processed_at_the_next_poll() {
-        let (shared, now, epoch) = polling();
-        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Given);
-        assert_eq!(shared.to_auto_commit(), None);
-        assert_eq!(shared.to_commit().unwrap(), Some((identity(1), offsets(&[(0, 12)]))));
-        shared.enter_poll(now).unwrap();
-        assert_eq!(shared.to_auto_commit(), Some((identity(1), offsets(&[(0, 12)]))));
-        shared.committed(&identity(1), &offsets(&[(0, 12)]));
-        assert_eq!(shared.to_auto_commit(), None);
-        assert_eq!(shared.to_commit().unwrap(), None);
-    }
-
-    #[test]
-    fn a_batch_of_an_earlier_epoch_is_not_handed_out() {
-        let (shared, now, epoch) = polling();
-        assert!(shared.give_up_in_poll().is_some());
-        shared.install(assigned(2));
-        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Over);
-        assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, offsets(&[(0, 10)]));
-    }
-
-    #[test]
-    fn nothing_is_handed_out_after_the_lease_until_it_is_renewed() {
-        let (shared, now, epoch) = polling();
-        let late = now + SECOND * 10;
-        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), late), HandOut::Wait);
-        assert_eq!(shared.to_commit().unwrap(), None, "what was not handed out is not committed");
-        shared.lease(late + SECOND);
-        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), late), HandOut::Given);
-    }
-
-    #[test]
-    fn partitions_are_given_up_only_while_the_application_is_inside_poll() {
-        let (shared, now, epoch) = polling();
-        shared.hand_out(epoch, &offsets(&[(0, 12)]), now);
-        assert_eq!(shared.give_up_in_poll(), None, "it holds records that it may still be processing");
-        shared.enter_poll(now).unwrap();
-        let given_up = shared.give_up_in_poll().flatten().unwrap();
-        assert_eq!(given_up.processed(), offsets(&[(0, 12)]));
-        assert!(shared.partitions().is_empty());
-    }
-
-    #[test]
-    fn a_commit_of_lost_partitions_fails_once_and_says_why() {
-        let (shared, now, epoch) = polling();
-        shared.hand_out(epoch, &offsets(&[(0, 12)]), now);
-        shared.lose("expelled");
-        let error = shared.to_commit().unwrap_err();
-        assert_eq!(error, ConsumerError::CommitFailed("expelled".into()));
-        assert_eq!(shared.to_commit().unwrap(), None);
-    }
-
-    #[test]
-    fn a_commit_of_an_earlier_generation_changes_nothing() {
-        let (shared, now, epoch) = polling();
-        shared.hand_out(epoch, &offsets(&[(0, 12)]), now);
-        shared.committed(&identity(0), &offsets(&[(0, 12)]));
-        assert_eq!(shared.to_commit().unwrap(), Some((identity(1), offsets(&[(0, 12)]))));
-    }
-
-    #[test]
-    fn corrected_positions_are_a_new_epoch() {
-        let (shared, now, epoch) = polling();
-        shared.correct(&identity(1), &offsets(&[(0, 50)]));
-        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Over);
-        assert_eq!(shared.fetch(epoch).unwrap().unwrap().offsets, offsets(&[(0, 50)]));
-    }
-
-    #[test]
-    fn partitions_without_a_position_do_not_hold_up_the_others() {
-        let (shared, now, epoch) = polling();
-        assert_eq!(shared.hand_out(epoch, &offsets(&[(0, 12)]), now), HandOut::Given);
-        shared.start(&identity(1), offsets(&[(1, 0)]));
-        let fetch = shared.fetch(epoch).unwrap().unwrap();
-        assert_eq!(fetch.offsets, offsets(&[(0, 12), (1, 0)]));
-        assert_eq!(shared.partitions()[0].partitions, [0, 1]);
-        // A start that is not the group's committed offset yet is committed, as Java does.
-        assert_eq!(shared.to_auto_commit(), Some((identity(1), offsets(&[(1, 0)]))));
-    }
-
-    #[test]
-    fn a_healable_error_is_reported_once_another_one_always() {
-        let (shared, now, _) = polling();
-        let healable = ConsumerError::GroupFull { group: "g".into() };
-        shared.report(healable.clone());
-        assert_eq!(shared.enter_poll(now), Err(healable));
-        assert_eq!(shared.enter_poll(now), Ok(()));
-        shared.report(ConsumerError::Fenced);
-        assert_eq!(shared.enter_poll(now), Err(ConsumerError::Fenced));
-        assert_eq!(shared.enter_poll(now), Err(ConsumerError::Fenced));
-    }
-
-    #[test]
-    fn polling_needs_a_subscription_and_ends_with_close() {
-        let now = Moment::default();
-        let shared = Shared::new(now);
-        assert_eq!(shared.enter_poll(now), Err(ConsumerError::NotSubscribed));
-        assert!(shared.close());
-        assert!(!shared.close());
-        assert_eq!(shared.enter_poll(now), Err(ConsumerError::Closed));
     }
 }
