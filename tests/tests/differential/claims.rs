@@ -112,18 +112,29 @@ fn generation_in_java(member: &DescribedMember, strategy: Strategy, told: &Told)
     first.filter(|_| misread).map_or(told.generation.unwrap_or(-1), |&bytes| i32::from_be_bytes(bytes))
 }
 
-/// The same group, told so that Kafka can't get it wrong: no claims on partitions that don't exist, and each generation where Kafka
-/// looks for it, whoever it compares. Of three claims on a partition it still may forget the strongest.
-pub(crate) fn told_plainly(described: &DescribedGroup, strategy: Strategy) -> DescribedGroup {
+/// The same group, told so that Kafka can't get it wrong: no claims on partitions that don't exist, each generation where Kafka
+/// looks for it, whoever it compares, and who wants nothing wants what isn't there; if so asked, no claims on topics that a member doesn't
+/// want any more. Of three claims on a partition it still may forget the strongest.
+pub(crate) fn told_plainly(
+    described: &DescribedGroup,
+    strategy: Strategy,
+    without_unwanted: bool,
+) -> DescribedGroup {
     let mut plain = described.clone();
     for member in &mut plain.members {
         let mut told = Told::by(member, strategy);
+        if without_unwanted {
+            told.owned.retain(|(topic, _)| member.topics.contains(topic));
+        }
         for (topic, partitions) in &mut told.owned {
             if let Some(topic) = described.topics.get(topic) {
                 partitions.retain(|&partition| partition < i32::try_from(topic.partitions).unwrap());
             }
         }
         member.generation = told.generation.filter(|&generation| generation >= 0);
+        if member.topics.is_empty() {
+            member.topics = vec!["none".to_owned()];
+        }
         if strategy == Strategy::Sticky {
             let data = StickyData { owned: told.owned, generation: told.generation };
             member.user_data = member.user_data.is_some().then(|| data.encode());

@@ -43,6 +43,18 @@ pub(crate) enum Verdict {
     },
     /// Kafka's is wrong.
     Departure(Departure),
+    /// [`Departure::Restless`], which is a matter of quality.
+    Restless { theirs: Quality, ours: Quality },
+}
+
+impl Verdict {
+    pub(crate) fn departure(&self) -> Option<Departure> {
+        match self {
+            Self::Departure(departure) => Some(*departure),
+            Self::Restless { .. } => Some(Departure::Restless),
+            Self::Equal | Self::Other { .. } => None,
+        }
+    }
 }
 
 /// In what Kafka is wrong.
@@ -69,13 +81,19 @@ pub(crate) enum Departure {
     AmbiguousClaims,
     /// It takes user data of other clients for its own.
     MisreadGeneration,
+    /// It takes from their owners, in each rebalance, partitions that are in none of their racks, and betters nothing by it: the
+    /// group may never come to rest.
+    Restless,
 }
 
 impl Departure {
-    /// Whether it is in what Kafka reads of the members' claims, not in what it makes of them.
+    /// Whether it is in what Kafka reads of what members tell, not in what it makes of that.
     fn is_misreading(self) -> bool {
         use Departure::*;
-        matches!(self, NoRoom | Ghosts | GhostsCount | AmbiguousClaims | MisreadGeneration)
+        matches!(
+            self,
+            NoRoom | Ghosts | GhostsCount | EmptySubscription | AmbiguousClaims | MisreadGeneration
+        )
     }
 }
 
@@ -94,6 +112,7 @@ impl fmt::Display for Departure {
             Self::Unsafe => "makes two owners of a partition",
             Self::AmbiguousClaims => "reads double claims in the order of its hash map",
             Self::MisreadGeneration => "reads other clients' user data as its own",
+            Self::Restless => "takes what is in no rack of its owner from it, and betters nothing",
         })
     }
 }
@@ -113,7 +132,8 @@ pub(crate) struct Judgement {
 /// How a group comes to rest by Kafka's plans, and by ours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rounds {
-    pub(crate) theirs: Rest,
+    /// `None` if Kafka throws in one of them.
+    pub(crate) theirs: Option<Rest>,
     pub(crate) ours: Rest,
 }
 
@@ -151,6 +171,15 @@ impl<'a> Case<'a> {
         Self { strategy, described, group, ownership, racks, strict }
     }
 
+    /// Whether some partition is in no rack of its owner.
+    fn owned_elsewhere(&self) -> bool {
+        let Some(racks) = &self.racks else { return false };
+        let owners =
+            (0..).zip(&self.ownership.owner).filter_map(|(partition, &owner)| Some((partition, owner?)));
+        let rack = |owner: u32| self.group.members()[owner as usize].rack.as_deref();
+        owners.into_iter().any(|(partition, owner)| racks.mismatch(rack(owner), partition))
+    }
+
     fn quality(&self, parts: &Parts) -> Quality {
         Quality::of(&self.group, self.racks.as_ref(), &self.ownership, parts)
     }
@@ -177,7 +206,7 @@ pub(crate) fn judge(
     let rounds = if cooperative { rounds(&case, &target, oracle)? } else { None };
     let mut verdict = compare(&case, kafkas, (target.clone(), sent), oracle, rng)?;
     if let Verdict::Departure(departure) = verdict
-        && departure.is_misreading()
+        && (departure.is_misreading() || departure == Departure::BackToUnsubscribed)
     {
         verdict = without_misreading(&case, departure, &target, oracle, rng)?;
     }
@@ -186,7 +215,7 @@ pub(crate) fn judge(
 }
 
 /// Where Kafka misreads what members claim: told plainly, the same group has the same plan of ours, and that one is as good as
-/// Kafka's.
+/// Kafka's. The plan may be another one where the plain telling leaves out claims on topics that members don't want any more.
 fn without_misreading(
     case: &Case<'_>,
     departure: Departure,
@@ -194,10 +223,11 @@ fn without_misreading(
     oracle: &mut Oracle,
     rng: &mut Rng,
 ) -> Result<Verdict, Fault> {
-    let plain = told_plainly(case.described, case.strategy);
+    let unwanted = departure == Departure::BackToUnsubscribed;
+    let plain = told_plainly(case.described, case.strategy, unwanted);
     let plain = Case::of(case.strategy, &plain);
     let (plain_target, sent) = ours(case.strategy, &plain.group)?;
-    if plain_target != *target {
+    if plain_target != *target && !unwanted {
         let group = &case.group;
         let detail = format!("{}\n  told plainly: {}", show(group, target), show(group, &plain_target));
         return Err(Fault::new("ours misreads a claim", detail));
@@ -248,6 +278,11 @@ fn compare(
         let (their_parts, our_parts) = (show(group, &their_target), show(group, &target));
         format!("Kafka: {theirs:?} {their_parts}\n  ours:  {ours:?} {our_parts}")
     };
+    // What is claimed twice counts for the owner, too.
+    let lost = |parts: &Parts| group.partitions() as usize - kept(&case.ownership, parts);
+    if case.owned_elsewhere() && (ours, lost(&target)) < (theirs, lost(&their_target)) {
+        return Ok(Verdict::Restless { theirs, ours });
+    }
     // That as few as can be move has been seen to; Kafka may keep other partitions, some of them claimed twice and so not counted.
     if case.strict && (ours.imbalance, ours.mismatches) > (theirs.imbalance, theirs.mismatches) {
         return Err(Fault::new("ours is worse", detail()));
@@ -260,9 +295,9 @@ fn compare(
     Ok(Verdict::Other { theirs, ours, strict: case.strict })
 }
 
-/// How cooperative rebalances go on, if it isn't just right: they come to rest soon, at what was aimed at. If members subscribe
-/// unequally they may come to rest elsewhere, since what Kafka's algorithm finds hangs on where it starts. If racks count they may
-/// go on: it takes from their owners, in each rebalance, what balance gave them in spite of racks.
+/// How cooperative rebalances go on: ours come to rest soon, at what was aimed at. If members subscribe unequally or racks count they
+/// may come to rest elsewhere, since what the algorithm finds hangs on where it starts; if racks count, it may find something better from there once
+/// more, and rest comes later.
 fn rounds(case: &Case<'_>, target: &Parts, oracle: &mut Oracle) -> Result<Option<Rounds>, Fault> {
     let aim = case.quality(target);
     let quality = |parts: &Parts| case.quality(parts);
@@ -272,7 +307,8 @@ fn rounds(case: &Case<'_>, target: &Parts, oracle: &mut Oracle) -> Result<Option
         let detail = || format!("{ours:?}, aiming at {aim:?}");
         return if right { Ok(None) } else { Err(Fault::new("the rounds end badly", detail())) };
     }
-    if case.racks.is_none() && ours.rounds > MOST_ROUNDS {
+    let most = if case.racks.is_some() { rounds::PATIENCE - 1 } else { MOST_ROUNDS };
+    if ours.rounds > most {
         return Err(Fault::new("the rounds go on", format!("{ours:?}")));
     }
     let kafkas = rounds::play(case.described, &quality, |described, group| {
@@ -281,8 +317,7 @@ fn rounds(case: &Case<'_>, target: &Parts, oracle: &mut Oracle) -> Result<Option
             Err(thrown) => Err(Fault::new("Kafka throws in a later round", thrown)),
         }
     });
-    // Where Kafka throws there is nothing to compare with.
-    Ok(kafkas.ok().map(|kafkas| Rounds { theirs: kafkas, ours }))
+    Ok(Some(Rounds { theirs: kafkas.ok(), ours }))
 }
 
 /// Our plan, and what we would send of it; valid, complete and safe.

@@ -64,7 +64,8 @@ impl Racks {
         count.then_some(Self(racks))
     }
 
-    fn mismatch(&self, rack: Option<&str>, partition: u32) -> bool {
+    /// Whether a member of this rack has no replica of the partition in it.
+    pub(crate) fn mismatch(&self, rack: Option<&str>, partition: u32) -> bool {
         rack.is_some_and(|rack| !self.0[partition as usize].contains(rack))
     }
 }

@@ -8,7 +8,7 @@ use super::numbered;
 use super::quality::{Parts, Quality};
 
 /// After how many rebalances a group that still isn't at rest is left alone.
-const PATIENCE: usize = 10;
+pub(crate) const PATIENCE: usize = 10;
 
 /// How a group came to rest.
 #[derive(Debug, Clone, Copy)]

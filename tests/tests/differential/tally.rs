@@ -10,9 +10,6 @@ use super::judge::{Departure, Fault, Judgement, MOST_ROUNDS, Rounds, Verdict};
 use super::quality::Quality;
 use super::shrink::json;
 
-/// How many groups in which ours is worse are shown.
-const MOST_SHOWN: usize = 3;
-
 /// Qualities of plans, Kafka's and ours, in sum: of racks only where balance is the same, of moves only where racks are, too.
 #[derive(Default)]
 struct Sums {
@@ -55,7 +52,7 @@ impl fmt::Display for Sums {
 /// Where groups come to rest hangs on hash order several times over: a few of ten thousand end better by Kafka's plans, a few
 /// by ours.
 fn about(theirs: u64) -> u64 {
-    theirs + theirs / 200 + 20
+    theirs + theirs / 200
 }
 
 /// Groups of one kind.
@@ -85,12 +82,16 @@ pub(crate) struct Tally {
     other: usize,
     better: usize,
     worse: Vec<String>,
-    /// Of the plans that differ where ours may be worse in some.
+    /// Of the plans that differ, by hash order or since Kafka doesn't leave partitions at rest, where ours may be worse in some.
     sums: Sums,
     departures: BTreeMap<Departure, Examples>,
-    /// Groups whose cooperative rebalances don't come to rest soon: by Kafka's plans, and by ours.
-    restless: (usize, Examples),
-    /// Where both do, what they come to rest at.
+    /// Groups whose cooperative rebalances take more than is usual to come to rest, since racks count and something better was found on the way.
+    late: usize,
+    /// Groups whose cooperative rebalances by Kafka's plans don't come to rest soon.
+    restless: usize,
+    /// Groups in whose cooperative rebalances Kafka throws after the first.
+    thrown_later: usize,
+    /// Where both come to rest, at what they do.
     ends: Sums,
     /// How many, and what is shown of the first.
     faults: BTreeMap<&'static str, (usize, String)>,
@@ -110,7 +111,9 @@ impl Tally {
             worse: Vec::new(),
             sums: Sums::default(),
             departures: BTreeMap::new(),
-            restless: Default::default(),
+            late: 0,
+            restless: 0,
+            thrown_later: 0,
             ends: Sums::default(),
             faults: BTreeMap::new(),
         }
@@ -120,14 +123,12 @@ impl Tally {
         self.groups += 1;
         self.uniform += usize::from(judgement.uniform);
         self.racked += usize::from(judgement.racked);
-        if let Some(Rounds { theirs, ours }) = judgement.rounds {
-            self.restless.0 += usize::from(theirs.rounds > MOST_ROUNDS);
-            if ours.rounds > MOST_ROUNDS {
-                self.restless.1.add(group);
-            }
-            if theirs.rounds.max(ours.rounds) <= MOST_ROUNDS {
-                self.ends.add(theirs.end, ours.end);
-            }
+        self.late += usize::from(judgement.rounds.is_some_and(|rounds| rounds.ours.rounds > MOST_ROUNDS));
+        match judgement.rounds {
+            Some(Rounds { theirs: Some(theirs), .. }) if theirs.rounds > MOST_ROUNDS => self.restless += 1,
+            Some(Rounds { theirs: Some(theirs), ours }) => self.ends.add(theirs.end, ours.end),
+            Some(Rounds { theirs: None, .. }) => self.thrown_later += 1,
+            None => {}
         }
         match judgement.verdict {
             Verdict::Equal => self.equal += 1,
@@ -142,6 +143,10 @@ impl Tally {
                 if !strict {
                     theirs.iter().for_each(|&theirs| self.sums.add(theirs, ours));
                 }
+            }
+            Verdict::Restless { theirs, ours } => {
+                self.sums.add(theirs, ours);
+                self.departures.entry(Departure::Restless).or_default().add(group);
             }
             Verdict::Departure(departure) => self.departures.entry(departure).or_default().add(group),
         }
@@ -167,7 +172,7 @@ impl Tally {
         mut smaller: impl FnMut(DescribedGroup, &dyn Fn(&Judgement) -> bool) -> DescribedGroup,
     ) {
         let Self { seed, groups, uniform, racked, equal, other, better, worse, .. } = self;
-        let Self { sums, departures, restless, ends, faults, .. } = self;
+        let Self { sums, departures, late, restless, thrown_later, ends, faults, .. } = self;
         let name = self.strategy.name();
         println!(
             "\n{name}: {groups} groups of seed {seed}; {uniform} subscribe alike, racks count in {racked}"
@@ -178,25 +183,24 @@ impl Tally {
             println!(
                 "  {other} other than Kafka's, which hang on hash order: {better} better, {worse_count} worse"
             );
-            worse.iter().take(MOST_SHOWN).for_each(|worse| println!("    {worse}"));
-            println!("    in sum, members subscribing unequally or racks counting: {sums}");
+            worse.iter().for_each(|worse| println!("    {worse}"));
+            println!(
+                "    in sum, members subscribing unequally or racks counting, with those that Kafka doesn't leave at rest: {sums}"
+            );
         }
         for (departure, Examples { count, smallest }) in departures {
-            let alike = |j: &Judgement| matches!(j.verdict, Verdict::Departure(found) if found == departure);
+            let alike = |j: &Judgement| j.verdict.departure() == Some(departure);
             // To try smaller groups would take for ever, each.
             let mut smaller =
                 |group| if departure == Departure::NoEnd { group } else { smaller(group, &alike) };
             let smallest = smallest.map(|group| json(&smaller(group))).unwrap_or_default();
             println!("  {count} where Kafka {departure}: {smallest}");
         }
-        let (their_restless, Examples { count: our_restless, smallest }) = restless;
-        if let Some(group) = smallest {
-            let alike = |j: &Judgement| j.rounds.is_some_and(|rounds| rounds.ours.rounds > MOST_ROUNDS);
-            let smallest = json(&smaller(group, &alike));
+        if self.strategy == Strategy::CooperativeSticky {
             println!(
-                "  {our_restless} not at rest after {MOST_ROUNDS} rebalances, Kafka's {their_restless}: {smallest}"
+                "  at rest after {MOST_ROUNDS} rebalances, but for {late} where racks count; by Kafka's plans {restless} are not, and in {thrown_later} it throws on the way"
             );
-            println!("    at rest, in sum: {ends}");
+            println!("    what both come to rest at, in sum: {ends}");
         }
 
         let mut failed = String::new();
@@ -204,11 +208,8 @@ impl Tally {
             failed.push_str(&format!("{name}, {count} times: {kind}\n{shown}\n"));
         }
         // Kafka's are summed over several orders, ours are one, and not among them where it is Kafka's first.
-        failed.push_str(&sums.worse(|theirs| theirs + theirs / 1_000));
+        failed.push_str(&sums.worse(|theirs| theirs));
         failed.push_str(&ends.worse(about));
-        if our_restless as u64 > about(their_restless as u64) {
-            failed.push_str("more groups don't come to rest than by Kafka's plans\n");
-        }
         assert!(failed.is_empty(), "{name}, seed {seed}:\n{failed}");
     }
 }

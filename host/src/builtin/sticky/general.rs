@@ -59,7 +59,7 @@ fn keep_owned(field: &Field<'_>, draft: &mut Draft) -> bool {
     let mut revoked = false;
     for (rank, member) in field.members() {
         for &partition in &member.owned {
-            if field.in_rack(rank, partition) {
+            if field.may_keep(rank, partition) {
                 draft.give(partition, rank);
             } else {
                 revoked = true;

@@ -9,7 +9,9 @@
 //!   partitions as long as that evens out the plan.
 //!
 //! With racks (KIP-881) an owned partition is kept only if a replica of it is in the owner's rack, and what is dealt out goes
-//! first to members in one of its racks.
+//! first to members in one of its racks. Kafka does so in each rebalance, and where some partition can't be in its owner's rack the
+//! group may never come to rest. So a second plan is made in which owners keep such partitions as well, and it is the one if it
+//! is better: first in balance, then in racks, then in partitions that move. It is the plan in force if that can't be bettered.
 //!
 //! Where Java's plan depends on the order of a hash map, ours takes members and partitions in an order of their own, so that a
 //! group has one plan. Where it doesn't, ours is the same.
@@ -20,6 +22,7 @@ mod balance;
 mod cohorts;
 mod draft;
 mod general;
+mod quality;
 mod racks;
 #[cfg(test)]
 mod tests;
@@ -29,6 +32,7 @@ use super::order::java_cmp;
 use crate::group::{Group, Member};
 use crate::plan::Plan;
 use draft::Draft;
+use quality::Quality;
 use racks::RackMatch;
 
 /// Which of Kafka's two algorithms made a plan.
@@ -45,12 +49,16 @@ pub enum StickyPath {
 pub(super) fn assign(group: &Group, prefer_racks: bool) -> (Plan, StickyPath, bool) {
     let order = order(group);
     let racks = RackMatch::of(group, &order, prefer_racks);
-    let field = Field { group, order, racks };
-    let mut draft = Draft::new(group.partitions(), group.members().len());
+    let mut field = Field { group, order, racks, clinging: false };
     let path = if group.same_subscription() { StickyPath::Uniform } else { StickyPath::General };
-    match path {
-        StickyPath::Uniform => uniform::assign(&field, &mut draft),
-        StickyPath::General => general::assign(&field, &mut draft),
+    let mut draft = field.draft(path);
+    let elsewhere = |(rank, partition)| !field.in_rack(rank, partition);
+    if field.racks.is_some() && field.owned().any(elsewhere) {
+        field.clinging = true;
+        let clinging = field.draft(path);
+        if Quality::of(&field, &clinging) < Quality::of(&field, &draft) {
+            draft = clinging;
+        }
     }
     let plan = Plan::of(draft.into_assignments(&field.order));
     (plan, path, field.racks.is_some())
@@ -66,6 +74,8 @@ struct Field<'a> {
     order: Vec<u32>,
     /// If racks are minded.
     racks: Option<RackMatch<'a>>,
+    /// Owners keep partitions that are not in their racks as well.
+    clinging: bool,
 }
 
 impl<'a> Field<'a> {
@@ -73,6 +83,26 @@ impl<'a> Field<'a> {
     fn members(&self) -> impl Iterator<Item = (u32, &'a Member)> + '_ {
         let member = |&index: &u32| self.group.members().get(index as usize);
         (0..).zip(self.order.iter().filter_map(member))
+    }
+
+    /// What members own, each with its owner's rank.
+    fn owned(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.members().flat_map(|(rank, member)| member.owned.iter().map(move |&partition| (rank, partition)))
+    }
+
+    /// Who gets what.
+    fn draft(&self, path: StickyPath) -> Draft {
+        let mut draft = Draft::new(self.group.partitions(), self.order.len());
+        match path {
+            StickyPath::Uniform => uniform::assign(self, &mut draft),
+            StickyPath::General => general::assign(self, &mut draft),
+        }
+        draft
+    }
+
+    /// Whether the owner may keep the partition.
+    fn may_keep(&self, rank: u32, partition: u32) -> bool {
+        self.clinging || self.in_rack(rank, partition)
     }
 
     /// Whether racks don't speak against giving the partition to the member.

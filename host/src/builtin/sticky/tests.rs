@@ -128,6 +128,29 @@ fn of_those_with_too_much_that_one_gives_up_a_partition_which_another_member_has
     assert_eq!(plan(&joined), [vec![0], vec![2, 3], vec![1]]);
 }
 
+/// The group with these partitions in rack "r", the others in "s"; its members are in rack "r".
+fn in_racks(group: Group, here: &[u32]) -> Group {
+    let replicas: Vec<Vec<i32>> =
+        (0..group.partitions()).map(|p| vec![if here.contains(&p) { 1 } else { 2 }]).collect();
+    let racks = BTreeMap::from([(1, "r".to_owned()), (2, "s".to_owned())]);
+    group.with_racks(&racks, |_| Some(replicas.as_slice()))
+}
+
+#[test]
+fn what_is_in_no_members_rack_stays_where_it_is_and_goes_first_where_there_is_too_much() {
+    let mut members = vec![claims("a", 1, &[0, 3]), claims("b", 1, &[1, 2])];
+    members.iter_mut().for_each(|m| m.subscription.rack = Some("r".into()));
+    let settled = in_racks(group(&[("t", 4)], members.clone()), &[0, 1]);
+    assert_eq!(plan(&settled), [vec![0, 3], vec![1, 2]]);
+
+    let owned =
+        |partitions: &[u32]| vec![TopicPartitions { topic: "t".into(), partitions: partitions.into() }];
+    members[0].subscription.owned = owned(&[0, 2, 3]);
+    members[1].subscription.owned = owned(&[1]);
+    let uneven = in_racks(group(&[("t", 4)], members), &[0, 1, 3]);
+    assert_eq!(plan(&uneven), [vec![0, 3], vec![1, 2]], "not by number: t2 is the one in no rack of a");
+}
+
 proptest! {
     #[test]
     fn plans_are_valid_safe_balanced_and_stable(group in any_group()) {

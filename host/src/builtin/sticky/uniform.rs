@@ -40,14 +40,13 @@ struct Quotas {
 }
 
 impl Quotas {
-    /// Everyone keeps what they own up to their share; of what is more, the partitions with the lowest index, then of the first
-    /// topics.
+    /// Everyone keeps what they own up to their share; of what is more, see [`worth`].
     fn keep_owned(&mut self, field: &Field<'_>, draft: &mut Draft) {
         let favoured = self.favoured(field);
         let mut owned: Vec<u32> = Vec::new();
         for (rank, member) in field.members() {
             owned.clear();
-            owned.extend(member.owned.iter().filter(|&&p| field.in_rack(rank, p)));
+            owned.extend(member.owned.iter().filter(|&&p| field.may_keep(rank, p)));
             let count = u32::try_from(owned.len()).unwrap_or(u32::MAX);
             let may = favoured.as_ref().is_none_or(|ranks| ranks.binary_search(&rank).is_ok());
             let keep = if count < self.min {
@@ -61,7 +60,7 @@ impl Quotas {
                 self.min
             };
             if keep < count {
-                lowest_first(field, &mut owned, keep as usize);
+                first_to_keep(field, rank, &mut owned, keep as usize);
             }
             for &partition in owned.iter().take(keep as usize) {
                 draft.give(partition, rank);
@@ -88,9 +87,9 @@ impl Quotas {
                 continue;
             };
             owned.clear();
-            owned.extend(member.owned.iter().filter(|&&p| field.in_rack(rank, p)));
+            owned.extend(member.owned.iter().filter(|&&p| field.may_keep(rank, p)));
             if owned.len() > min {
-                last.push(*owned.select_nth_unstable_by_key(min, |&p| index_first(field, p)).1);
+                last.push(*owned.select_nth_unstable_by_key(min, |&p| worth(field, rank, p)).1);
                 able.push((rank, member));
             } else if let Some(count) = below.get_mut(racks.rack_of(rank) as usize) {
                 *count += u32::from(owned.len() < min);
@@ -167,12 +166,12 @@ impl Quotas {
     }
 }
 
-/// Moves the `keep` partitions to the front that come first by index within the topic, then by topic.
-fn lowest_first(field: &Field<'_>, owned: &mut [u32], keep: usize) {
+/// Moves the `keep` partitions to the front that their owner keeps of what it owns.
+fn first_to_keep(field: &Field<'_>, rank: u32, owned: &mut [u32], keep: usize) {
     if keep == 0 || keep >= owned.len() {
         return;
     }
-    owned.select_nth_unstable_by_key(keep - 1, |&partition| index_first(field, partition));
+    owned.select_nth_unstable_by_key(keep - 1, |&partition| worth(field, rank, partition));
 }
 
 /// Where a Java `HashMap` of so many strings has each of them. Within a bucket its order is that of insertion, which only Java
@@ -195,10 +194,11 @@ impl JavaHashMap {
     }
 }
 
-/// Orders partitions by their index within the topic, then by topic.
-fn index_first(field: &Field<'_>, partition: u32) -> (u32, u32) {
+/// Orders partitions by what their owner keeps first: those in its rack, then by the index within the topic, then by topic.
+fn worth(field: &Field<'_>, rank: u32, partition: u32) -> (bool, u32, u32) {
     let topic = field.group.topic_of(partition).and_then(|t| field.group.topics().get(t as usize));
-    (topic.map_or(0, |t| partition - t.first), partition)
+    let elsewhere = field.clinging && !field.in_rack(rank, partition);
+    (elsewhere, topic.map_or(0, |t| partition - t.first), partition)
 }
 
 /// Members in a ring, of which the next one in some rack is asked for; those of one rack by themselves.
