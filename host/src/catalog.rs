@@ -87,8 +87,11 @@ impl Catalog {
         observer: &Observer,
     ) -> Result<Self, CatalogError> {
         let limits = limits(properties)?;
-        check_times(properties, &limits)?;
         let list = properties.get(STRATEGY_LIST).map_or(builtin::RANGE, String::as_str);
+        // A native strategy has no limits to wait for.
+        if entries(list).any(|entry| names::reserved(entry).is_none()) {
+            check_times(properties, &limits)?;
+        }
         let loader = Loader {
             properties,
             list,
@@ -353,6 +356,15 @@ mod tests {
     }
 
     #[test]
+    fn a_session_may_be_short_unless_a_plugin_is_waited_for() {
+        let short = ("session.timeout.ms", "2000");
+        assert!(catalog(&[(STRATEGY_LIST, "cooperative-sticky,range"), short]).is_ok());
+        assert!(catalog(&[short]).is_ok());
+        let told = refused(&[(STRATEGY_LIST, "range,x=nothing.wasm"), short]);
+        assert!(told.contains("half of the shorter of session.timeout.ms"), "{told}");
+    }
+
+    #[test]
     fn sticky_strategies_go_by_their_java_class_names_too() {
         let list = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor, org.apache.kafka.clients.consumer.StickyAssignor, keep";
         let catalog = catalog(&[(STRATEGY_LIST, list), ("assignor.fallback", "cooperative-sticky")]).unwrap();
@@ -408,6 +420,9 @@ mod tests {
         assert!(
             refused(&[("assignor.strategy.other.weight", "1")]).contains("assignor.strategy.other.weight")
         );
-        assert!(refused(&[("session.timeout.ms", "6000")]).contains("assignor.limit.assign.ms"));
+        assert!(
+            refused(&[(STRATEGY_LIST, "x=x.wasm"), ("session.timeout.ms", "6000")])
+                .contains("assignor.limit.assign.ms")
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's task runner. One command sets up the machine and runs the demo, one runs every test.
 
+mod class_data;
 mod kafka_tests;
 mod newcomer;
 mod setup;
@@ -17,7 +18,7 @@ cargo xtask COMMAND
 
   setup         install what is missing: Debian packages, the target or packages that guests are built with, cargo-deny
   plugins       build the example strategies and the tests' hostile ones to <target>/plugins/*.wasm
-  java          build what the tests need of Kafka's Java client to <target>/java
+  java          build what the tests need of Kafka, its Java client and its broker, to <target>/java
   newcomer      the README's path for newcomers, as it stands there
   demo          setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
   test          setup, then formatting, lints, packages, licences, plugins, java, the README's path for newcomers, all tests,
@@ -62,7 +63,7 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
     let steps: &[steps::Step<'_>] = match command {
         "setup" => &[("setup", &setup::set_up)],
         "plugins" => &[("the command `assignor`", &steps::command), ("plugins", &steps::plugins)],
-        "java" => &[("Kafka's Java client", &steps::java)],
+        "java" => &[("Kafka, client and broker", &steps::java)],
         "newcomer" => &[
             ("the command `assignor`", &steps::command),
             ("the README's path for newcomers", &newcomer::path),
@@ -81,19 +82,19 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("licences and sources of dependencies", &steps::deny),
             ("the command `assignor`", &steps::command),
             ("plugins", &steps::plugins),
-            ("Kafka's Java client", &steps::java),
+            ("Kafka, client and broker", &steps::java),
             ("the README's path for newcomers", &newcomer::path),
             ("tests", &steps::tests),
             ("Kafka's own tests", &kafka_tests::kafka_tests),
         ],
         "kafka-tests" => &[
             ("setup", &setup::set_up),
-            ("Kafka's Java client", &steps::java),
+            ("Kafka, client and broker", &steps::java),
             ("Kafka's own tests", &kafka_tests::kafka_tests),
         ],
         "differential" => &[
             ("setup", &setup::set_up),
-            ("Kafka's Java client", &steps::java),
+            ("Kafka, client and broker", &steps::java),
             ("the built-in strategies against Kafka's", &|workspace| steps::differential(workspace, rest)),
         ],
         "bench" => &[
@@ -104,7 +105,7 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
         ],
         "peers" => &[
             ("setup", &setup::set_up),
-            ("Kafka's Java client", &steps::java),
+            ("Kafka, client and broker", &steps::java),
             ("franz-go", &steps::franz_go),
             ("the built-in strategies against their peers", &|workspace| steps::peers(workspace, rest)),
         ],

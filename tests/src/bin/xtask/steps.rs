@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use crate::class_data;
 use crate::workspace::{Workspace, run, succeeds};
 
 /// A step's name and what it does.
@@ -89,11 +90,12 @@ pub(crate) fn plugins(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the tests need of Kafka's Java client, each part with its dependencies: `<target>/java/<part>/<part>.jar`. Maven
+/// What the tests need of Kafka, its Java client and its broker, each part with its dependencies: `<target>/java/<part>/<part>.jar`. Maven
 /// fetches what it doesn't have yet, and only that.
 pub(crate) fn java(workspace: &Workspace) -> anyhow::Result<()> {
     let mut maven = workspace.command("mvn", &["--batch-mode", "--quiet", "--file", "tests/java"]);
-    run(maven.arg(format!("-Dtarget={}", workspace.target.display())).arg("package"))
+    run(maven.arg(format!("-Dtarget={}", workspace.target.display())).arg("package"))?;
+    class_data::archive(workspace)
 }
 
 pub(crate) fn demo(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {

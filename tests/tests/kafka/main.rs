@@ -1,0 +1,25 @@
+//! Consumers on Apache Kafka itself: a real broker, processes that are killed and frozen, connections that break.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of tests panic as tests do"
+)]
+#![allow(dead_code, reason = "disturbances and hostile members come next")]
+
+mod admin;
+mod broker;
+mod cluster;
+mod ledger;
+mod lines;
+mod member;
+mod process;
+mod producer;
+mod program;
+mod proxy;
+mod refusals;
+mod slow_plugins;
+mod stage;
+mod watched;
+mod wire;
