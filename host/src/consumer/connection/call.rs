@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use kafka_protocol::messages::{
-    ApiKey, ApiVersionsRequest, ApiVersionsResponse, FindCoordinatorRequest, FindCoordinatorResponse,
-    HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
-    LeaveGroupResponse, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse, SyncGroupRequest,
+    ApiKey, ApiVersionsRequest, ApiVersionsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
+    FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest,
+    JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse,
+    ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse, OffsetCommitRequest,
+    OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse, SaslAuthenticateRequest,
+    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse, SyncGroupRequest,
     SyncGroupResponse,
 };
-use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
+use kafka_protocol::protocol::{Encodable, HeaderVersion};
 
+use super::decode::Field;
 use super::exchange::MAX_FRAME;
 use crate::consumer::config::Address;
 
@@ -41,15 +43,11 @@ pub(in crate::consumer) trait Call: Encodable + HeaderVersion {
     const API: ApiKey;
     const NAME: &'static str;
     const VERSIONS: (i16, i16);
-    type Answer: Decodable + HeaderVersion;
-
-    fn decode(body: &mut Bytes, version: i16) -> Result<Self::Answer, String> {
-        Self::Answer::decode(body, version).map_err(|e| e.to_string())
-    }
+    type Answer: Field + HeaderVersion;
 }
 
 macro_rules! calls {
-    ($($api:ident $request:ident $answer:ident $min:literal ..= $max:literal $({ $decode:item })?)*) => {
+    ($($api:ident $request:ident $answer:ident $min:literal ..= $max:literal)*) => {
         /// The APIs that versions can be capped of.
         pub(in crate::consumer) const API_NAMES: &[&str] = &[$(stringify!($api)),*];
 
@@ -58,8 +56,13 @@ macro_rules! calls {
             const NAME: &'static str = stringify!($api);
             const VERSIONS: (i16, i16) = ($min, $max);
             type Answer = $answer;
-            $($decode)?
         })*
+
+        /// Shows every request to a test.
+        #[cfg(test)]
+        pub(super) fn every_call(visitor: &mut impl Visitor) {
+            $(visitor.visit::<$request>();)*
+        }
     };
 }
 
@@ -68,27 +71,29 @@ macro_rules! calls {
 calls! {
     FindCoordinator FindCoordinatorRequest FindCoordinatorResponse 1..=6
     JoinGroup JoinGroupRequest JoinGroupResponse 2..=9
-    SyncGroup SyncGroupRequest SyncGroupResponse 1..=5 {
-        fn decode(body: &mut Bytes, version: i16) -> Result<SyncGroupResponse, String> {
-            // Some brokers send a null assignment along with an error, which kafka-protocol refuses: the error code, which
-            // follows the throttle time, is what matters then.
-            let code = body.get(4..6).and_then(|b| b.try_into().ok()).map(i16::from_be_bytes);
-            SyncGroupResponse::decode(body, version).or_else(|e| match code {
-                Some(code) if code != 0 => Ok(SyncGroupResponse::default().with_error_code(code)),
-                _ => Err(e.to_string()),
-            })
-        }
-    }
+    SyncGroup SyncGroupRequest SyncGroupResponse 1..=5
     Heartbeat HeartbeatRequest HeartbeatResponse 1..=4
     LeaveGroup LeaveGroupRequest LeaveGroupResponse 1..=5
     OffsetCommit OffsetCommitRequest OffsetCommitResponse 2..=9
     OffsetFetch OffsetFetchRequest OffsetFetchResponse 1..=9
     ListOffsets ListOffsetsRequest ListOffsetsResponse 2..=9
+    DescribeGroups DescribeGroupsRequest DescribeGroupsResponse 0..=6
+    ListGroups ListGroupsRequest ListGroupsResponse 0..=5
     Metadata MetadataRequest MetadataResponse 4..=12
     ApiVersions ApiVersionsRequest ApiVersionsResponse 0..=4
+    SaslHandshake SaslHandshakeRequest SaslHandshakeResponse 1..=1
+    SaslAuthenticate SaslAuthenticateRequest SaslAuthenticateResponse 0..=2
 }
 
 /// Whether an API's versions can be capped.
 pub(in crate::consumer) fn is_api(name: &str) -> bool {
     API_NAMES.contains(&name)
+}
+
+/// What a test does with each request.
+#[cfg(test)]
+pub(super) trait Visitor {
+    fn visit<R: Call>(&mut self)
+    where
+        R::Answer: Encodable + kafka_protocol::protocol::Decodable + PartialEq + std::fmt::Debug;
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use bytes::{Buf, Bytes, BytesMut};
-use kafka_protocol::messages::{ApiVersionsRequest, RequestHeader, ResponseHeader};
-use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
+use kafka_protocol::messages::{ApiVersionsRequest, RequestHeader};
+use kafka_protocol::protocol::{Encodable, HeaderVersion, StrBytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Settings;
 use super::call::{Call, RequestError};
+use super::{Settings, decode};
 use crate::consumer::config::Address;
 
 /// The largest answer that is read. The largest legitimate ones are those of JoinGroup to the leader of a group of
@@ -95,7 +95,10 @@ impl Connection {
     }
 
     fn decode<R: Call>(&self, body: &mut Bytes, version: i16) -> Result<R::Answer, RequestError> {
-        let answer = R::decode(body, version).map_err(|reason| self.malformed::<R>(version, reason))?;
+        // Requests and answers become flexible in the same version; the header of ApiVersions' answer never does (KIP-511).
+        let flexible = R::header_version(version) >= 2;
+        let answer = decode::answer(body, version, flexible)
+            .map_err(|e| self.malformed::<R>(version, e.to_string()))?;
         if body.has_remaining() {
             // Newer brokers may append; older ones are known to write stray bytes.
             tracing::debug!(api = R::NAME, version, bytes = body.remaining(), "bytes left after an answer");
@@ -134,13 +137,11 @@ impl Connection {
         }
 
         let mut body = Bytes::from(body);
-        let header = ResponseHeader::decode(&mut body, R::Answer::header_version(version))
+        let answered = decode::header(&mut body, R::Answer::header_version(version))
             .map_err(|e| self.malformed::<R>(version, e.to_string()))?;
-        if header.correlation_id != self.correlation {
-            return Err(self.malformed::<R>(
-                version,
-                format!("it answers request {}, not {}", header.correlation_id, self.correlation),
-            ));
+        if answered != self.correlation {
+            let reason = format!("it answers request {answered}, not {}", self.correlation);
+            return Err(self.malformed::<R>(version, reason));
         }
         Ok(body)
     }

@@ -1,10 +1,10 @@
 //! One connection to a broker: frames, correlation, versions, time-outs.
 //!
-//! A broker is trusted as far as a Kafka client has to: kafka-protocol's array decoding reserves what the wire claims, so a broker
-//! that lies about lengths can exhaust memory. Frames are bounded all the same, and what *other members* write (the blobs inside
-//! JoinGroup and SyncGroup) goes through [`crate::wire`], which believes no length.
+//! What a broker sends is believed as little as what other members write (the blobs inside JoinGroup and SyncGroup, read by
+//! [`crate::wire`]): frames are bounded, and `decode` reserves nothing for what isn't there.
 
 mod call;
+mod decode;
 mod exchange;
 
 use std::collections::BTreeMap;

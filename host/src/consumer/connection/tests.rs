@@ -1,4 +1,3 @@
-use bytes::Bytes;
 use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse, SyncGroupRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -99,12 +98,4 @@ async fn an_api_that_the_broker_does_not_offer_is_named() {
     let channel = Channel::new(address, settings(Duration::from_secs(5)));
     let error = channel.call(|_| SyncGroupRequest::default()).await.unwrap_err();
     assert!(error.to_string().contains("SyncGroup"), "{error}");
-}
-
-#[test]
-fn an_error_of_sync_group_with_a_null_assignment_is_still_read() {
-    let mut body = Bytes::from_static(&[0, 0, 0, 0, 0, 27, 0xff, 0xff, 0xff, 0xff]);
-    assert_eq!(<SyncGroupRequest as Call>::decode(&mut body, 3).unwrap().error_code, 27);
-    let mut body = Bytes::from_static(&[0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
-    assert!(<SyncGroupRequest as Call>::decode(&mut body, 3).is_err());
 }
