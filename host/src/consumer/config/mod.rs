@@ -3,6 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod address;
+mod properties;
+
+pub use address::Address;
+use properties::{FETCH, Properties, api_versions};
+
 use super::error::ConsumerError;
 
 /// `org.apache.kafka.clients.consumer.ConsumerConfig` where it applies, plus the keys that start with `assignor.`.
@@ -78,40 +84,6 @@ pub struct ConsumerConfig {
     pub properties: BTreeMap<String, String>,
 }
 
-/// A broker's host name and port.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address {
-    /// Host name or IP address; an IPv6 address without brackets.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
-}
-
-impl std::str::FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not host:port");
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-        let port = port.parse().map_err(|_| wrong())?;
-        if host.is_empty() || host.contains('/') {
-            return Err(wrong());
-        }
-        Ok(Self { host: host.to_owned(), port })
-    }
-}
-
 /// Where to start in a partition without a valid committed offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetReset {
@@ -122,41 +94,6 @@ pub enum OffsetReset {
     /// Nowhere: `poll` reports [`ConsumerError::NoOffset`].
     None,
 }
-
-/// Passed to the data path as they are, with the Java client's defaults (`None`: no default).
-const FETCH: &[(&str, &str)] = &[
-    ("check.crcs", "true"),
-    ("fetch.max.bytes", "52428800"),
-    ("fetch.max.wait.ms", "500"),
-    ("fetch.min.bytes", "1"),
-    ("max.partition.fetch.bytes", "1048576"),
-];
-
-/// Every other key that is known.
-const KNOWN: &[&str] = &[
-    "allow.auto.create.topics",
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "bootstrap.servers",
-    "client.id",
-    "client.rack",
-    "enable.auto.commit",
-    "group.id",
-    "group.instance.id",
-    "group.protocol",
-    "heartbeat.interval.ms",
-    "isolation.level",
-    "max.poll.interval.ms",
-    "max.poll.records",
-    "metadata.max.age.ms",
-    "partition.assignment.strategy",
-    "request.timeout.ms",
-    "retry.backoff.max.ms",
-    "retry.backoff.ms",
-    "security.protocol",
-    "session.timeout.ms",
-    "socket.connection.setup.timeout.ms",
-];
 
 impl ConsumerConfig {
     /// Reads properties.
@@ -263,65 +200,6 @@ impl ConsumerConfig {
         }
         Ok(self)
     }
-}
-
-struct Properties<'a>(&'a BTreeMap<String, String>);
-
-impl<'a> Properties<'a> {
-    fn known(&self, key: &str) -> Result<(), String> {
-        let mut known = KNOWN.iter().copied().chain(FETCH.iter().map(|(key, _)| *key));
-        if key.starts_with("assignor.") || known.clone().any(|k| k == key) {
-            return Ok(());
-        }
-        let first = known.next().unwrap_or_default();
-        let nearest = known.fold((first, strsim::levenshtein(key, first)), |best, k| {
-            let distance = strsim::levenshtein(key, k);
-            if distance < best.1 { (k, distance) } else { best }
-        });
-        Err(format!("unknown key {key:?}, did you mean {:?}?", nearest.0))
-    }
-
-    /// The value, if it is there and not empty.
-    fn text(&self, key: &str) -> Option<&'a str> {
-        self.0.get(key).map(|v| v.trim()).filter(|v| !v.is_empty())
-    }
-
-    fn number(&self, key: &str, default: u64, min: u64, max: u64) -> Result<u64, String> {
-        let Some(text) = self.text(key) else { return Ok(default) };
-        let in_range = text.parse().ok().filter(|n| (min..=max).contains(n));
-        in_range.ok_or_else(|| format!("{key}={text}: give a number from {min} to {max}"))
-    }
-
-    fn ms(&self, key: &str, default: u64, min: u64) -> Result<Duration, String> {
-        self.number(key, default, min, i32::MAX as u64).map(Duration::from_millis)
-    }
-
-    fn flag(&self, key: &str, default: bool) -> Result<bool, String> {
-        match self.text(key) {
-            None => Ok(default),
-            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
-            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(text) => Err(format!("{key}={text}: give true or false")),
-        }
-    }
-}
-
-fn api_versions(text: &str) -> Result<BTreeMap<String, i16>, String> {
-    let mut caps = BTreeMap::new();
-    for item in text.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-        let cap = item.split_once(':').and_then(|(api, version)| {
-            let version = version.trim().parse().ok().filter(|v: &i16| *v >= 0)?;
-            super::connection::is_api(api.trim()).then(|| (api.trim().to_owned(), version))
-        });
-        let Some((api, version)) = cap else {
-            return Err(format!(
-                "assignor.api.max.versions: {item:?} is not API:VERSION with one of the APIs {}",
-                super::connection::API_NAMES.join(", ")
-            ));
-        };
-        caps.insert(api, version);
-    }
-    Ok(caps)
 }
 
 #[cfg(test)]
