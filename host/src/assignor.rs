@@ -54,6 +54,12 @@ pub trait Assignor: Send {
     /// The protocols it works under.
     fn protocols(&self) -> &[Protocol];
 
+    /// Whether it can't work at all, as a plugin whose file is broken, and so falls back in each call. Such a leader leaves its
+    /// group once, so that another member leads.
+    fn is_degraded(&self) -> bool {
+        false
+    }
+
     /// A consumer takes the strategy, for as long as it keeps what is returned; `None` if another one has it. What remembers its
     /// last assignment serves one consumer at a time: two would tell their groups what the other has (aiokafka 1175).
     fn engage(&mut self) -> Option<Engagement> {

@@ -289,12 +289,14 @@ fn policy(properties: &BTreeMap<String, String>) -> Result<FallbackPolicy, Catal
     })
 }
 
-/// Keys that are neither a strategy's own nor a limit's. `assignor.api.max.versions` is the connection's.
-const KEYS: [&str; 6] = [
+/// Keys that are neither a strategy's own nor a limit's. `assignor.api.max.versions` and
+/// `assignor.block-upgrade` are the consumer's.
+const KEYS: [&str; 7] = [
     "assignor.api.max.versions",
     "assignor.bench.after",
     "assignor.bench.pause.max.ms",
     "assignor.bench.pause.ms",
+    "assignor.block-upgrade",
     "assignor.cache.dir",
     "assignor.fallback",
 ];

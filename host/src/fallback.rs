@@ -402,6 +402,10 @@ impl Assignor for Strategy {
         &self.0.protocols
     }
 
+    fn is_degraded(&self) -> bool {
+        matches!(self.lock().source, Source::Degraded { .. })
+    }
+
     fn engage(&mut self) -> Option<Engagement> {
         let mut state = self.lock();
         let free = state.engaged.strong_count() == 0;

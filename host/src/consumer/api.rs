@@ -2,18 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::clock::Moment;
-use super::config::ConsumerConfig;
+use super::committing::Committing;
+use super::config::{ConsumerConfig, is_legal_name};
 use super::data::{Librdkafka, Record};
-use super::driver::{self, CLOSE_TIMEOUT, Command, CommitError};
+use super::driver::{self, CLOSE_TIMEOUT, Command};
 use super::error::{ConsumerError, GroupEvent};
 use super::fetcher::Fetcher;
+use super::listener::{Listening, RebalanceListener};
+use super::machine::Membership;
 use super::shared::{GroupMetadata, Shared};
 use super::strategist::{self, Strategist};
 use crate::assignor::{Assignor, Engagement};
@@ -36,9 +38,26 @@ pub struct Consumer {
     config: Arc<ConsumerConfig>,
     shared: Arc<Shared>,
     commands: UnboundedSender<Command>,
+    committing: Committing,
+    listener: Listening,
     fetcher: Mutex<Fetcher>,
     /// The strategies are this consumer's until it is dropped.
     _engagements: Vec<Engagement>,
+}
+
+/// How a consumer closes (KIP-1092; Kafka: `CloseOptions`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloseOptions {
+    /// What becomes of its membership.
+    pub membership: Membership,
+    /// How long a last commit and LeaveGroup may take.
+    pub timeout: Duration,
+}
+
+impl Default for CloseOptions {
+    fn default() -> Self {
+        Self { membership: Membership::Default, timeout: CLOSE_TIMEOUT }
+    }
 }
 
 impl std::fmt::Debug for Consumer {
@@ -55,7 +74,7 @@ impl Consumer {
     /// call the consumer.
     ///
     /// # Errors
-    /// [`ConsumerError::Config`] if there is no strategy, two share a name, one can't run eager rebalances or is another consumer's, or
+    /// [`ConsumerError::Config`] if there is no strategy, two share a name, they have no rebalance protocol in common, one is another consumer's, or
     /// the data path refuses a property; [`ConsumerError::Driver`] if no thread can be started.
     pub fn new(
         mut config: ConsumerConfig,
@@ -69,6 +88,7 @@ impl Consumer {
             config.client_id = format!("consumer-{}-{number}", config.group_id);
         }
         let strategies = strategist::names(&assignors)?;
+        let protocol = strategist::protocol(&assignors)?;
         let engagements = strategist::engage(&mut assignors)?;
         let fetcher = Fetcher::new(Box::new(Librdkafka::new(&config)?));
         let strategist = Strategist::start(assignors)?;
@@ -78,6 +98,7 @@ impl Consumer {
         let parts = driver::Parts {
             config: Arc::clone(&config),
             strategies,
+            protocol,
             strategist,
             shared: Arc::clone(&shared),
             observer: Arc::new(observer),
@@ -96,24 +117,52 @@ impl Consumer {
                 ending.end();
             })
             .map_err(|e| ConsumerError::Driver(format!("no thread for the consumer: {e}")))?;
-        Ok(Self { config, shared, commands, fetcher: Mutex::new(fetcher), _engagements: engagements })
+        let committing = Committing {
+            config: Arc::clone(&config),
+            shared: Arc::clone(&shared),
+            commands: commands.clone(),
+        };
+        let (listener, fetcher) = (Listening::default(), Mutex::new(fetcher));
+        Ok(Self { config, shared, commands, committing, listener, fetcher, _engagements: engagements })
     }
 
-    /// Subscribes to these topics instead of the current ones. The group hears of it at the next `poll`.
+    /// Subscribes to these topics instead of the current ones, without a rebalance listener. The group hears of it at the next `poll`.
     ///
     /// # Errors
     /// If no topic is given, a name is not legal in Kafka, or the consumer is closed.
     pub fn subscribe<T: AsRef<str>>(&self, topics: &[T]) -> Result<(), ConsumerError> {
+        self.subscribe_as(topics, None)
+    }
+
+    /// The same, with a rebalance listener, which takes the place of an earlier one.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    pub fn subscribe_with<T: AsRef<str>>(
+        &self,
+        topics: &[T],
+        listener: impl RebalanceListener + 'static,
+    ) -> Result<(), ConsumerError> {
+        self.subscribe_as(topics, Some(Box::new(listener)))
+    }
+
+    fn subscribe_as<T: AsRef<str>>(
+        &self,
+        topics: &[T],
+        listener: Option<Box<dyn RebalanceListener>>,
+    ) -> Result<(), ConsumerError> {
         let topics: Vec<String> = topics.iter().map(|t| t.as_ref().to_owned()).collect();
         if topics.is_empty() {
             return Err(ConsumerError::Config(
                 "subscribe to at least one topic; close leaves the group".into(),
             ));
         }
-        if let Some(illegal) = topics.iter().find(|t| !is_legal(t)) {
+        if let Some(illegal) = topics.iter().find(|t| !is_legal_name(t)) {
             return Err(ConsumerError::Config(format!("{illegal:?} is no legal topic name")));
         }
         self.shared.subscribed()?;
+        self.shared.listen(listener.is_some());
+        self.listener.replace(listener);
         self.send(Command::Subscribe(topics))
     }
 
@@ -126,14 +175,18 @@ impl Consumer {
     /// What has gone wrong since the last call. If [`ConsumerError::is_retriable`], calling again goes on; else every call
     /// returns it.
     pub fn poll(&self, timeout: Duration) -> Result<Vec<Record>, ConsumerError> {
+        if self.shared.in_listener() {
+            return Err(ConsumerError::InListener);
+        }
         let mut fetcher = self.fetcher.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.enter_poll(Moment::now())?;
         let out_of_range = || {
             // Nobody receives once the driver has ended, and then there is nothing to correct.
             let _ = self.commands.send(Command::OutOfRange);
         };
-        let records =
-            fetcher.poll(&self.shared, self.config.max_poll_records, timeout, Moment::now, out_of_range);
+        let listener = || self.listener.call(&self.shared, &self.committing);
+        let most = self.config.max_poll_records;
+        let records = fetcher.poll(&self.shared, most, timeout, Moment::now, out_of_range, listener);
         self.shared.leave_poll(Moment::now());
         records
     }
@@ -145,24 +198,7 @@ impl Consumer {
     /// [`ConsumerError::RebalanceInProgress`]: poll, then commit again. [`ConsumerError::CommitFailed`]: the partitions are another
     /// member's. Others say what the broker said.
     pub fn commit(&self) -> Result<(), ConsumerError> {
-        let deadline = Moment::now() + self.config.request_timeout;
-        loop {
-            let Some((identity, offsets)) = self.shared.to_commit()? else { return Ok(()) };
-            let (reply, answer) = sync_channel(1);
-            self.send(Command::Commit { identity, offsets, reply })?;
-            let reason = match answer.recv_timeout(deadline.since(Moment::now())) {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(CommitError::Final(error))) => return Err(error),
-                Ok(Err(CommitError::NotNow(reason))) => reason,
-                Err(RecvTimeoutError::Timeout) => "no answer within request.timeout.ms".into(),
-                Err(RecvTimeoutError::Disconnected) => "the connection was made anew".into(),
-            };
-            let pause = self.config.retry_backoff.min(deadline.since(Moment::now()));
-            if pause.is_zero() {
-                return Err(ConsumerError::Commit(reason));
-            }
-            std::thread::sleep(pause);
-        }
+        self.committing.commit()
     }
 
     /// The partitions that are assigned now.
@@ -180,25 +216,43 @@ impl Consumer {
         self.shared.metadata(&self.config.group_id)
     }
 
-    /// Commits what `poll` has returned, if `enable.auto.commit`, and leaves the group at once. Takes at most 6 seconds; a second
-    /// call does nothing. A dropped consumer is closed as well.
+    /// Commits what `poll` has returned, if `enable.auto.commit`, and leaves the group at once, unless this is a static member. Takes
+    /// at most 6 seconds, besides what a rebalance listener takes; a second call does nothing. A dropped consumer is closed as well.
     ///
     /// # Errors
-    /// If the broker did not answer in time: the group then waits for the session time-out.
+    /// If the broker did not answer in time: the group then waits for the session time-out. [`ConsumerError::InListener`] if it is
+    /// called by a rebalance listener.
     pub fn close(&self) -> Result<(), ConsumerError> {
-        self.shut(self.config.auto_commit_interval.is_some())
+        self.close_with(CloseOptions::default())
     }
 
-    fn shut(&self, commit: bool) -> Result<(), ConsumerError> {
+    /// [`close`](Self::close), with a say in what becomes of the membership, and in how long it may take.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub fn close_with(&self, options: CloseOptions) -> Result<(), ConsumerError> {
+        self.shut(self.config.auto_commit_interval.is_some(), options)
+    }
+
+    fn shut(&self, commit: bool, options: CloseOptions) -> Result<(), ConsumerError> {
+        if self.shared.in_listener() {
+            return Err(ConsumerError::InListener);
+        }
+        let deadline = Moment::now() + options.timeout;
         if self.shared.close() {
+            let CloseOptions { membership, .. } = options;
             // Nobody receives if the driver has ended already.
-            let _ = self.commands.send(Command::Close { commit });
+            let _ = self.commands.send(Command::Close { commit, membership, deadline });
         }
-        if self.shared.wait_for_end(CLOSE_TIMEOUT + Duration::from_secs(1)) {
-            Ok(())
-        } else {
-            Err(ConsumerError::Driver("it did not end in time".into()))
+        // What the driver can't do in time it goes without; that it does soon.
+        let end = deadline + Duration::from_secs(1);
+        while !self.shared.wait_for_end(end.since(Moment::now())) {
+            self.listener.call(&self.shared, &self.committing);
+            if Moment::now() >= end {
+                return Err(ConsumerError::Driver("it did not end in time".into()));
+            }
         }
+        Ok(())
     }
 
     fn send(&self, command: Command) -> Result<(), ConsumerError> {
@@ -209,30 +263,13 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         // While a panic unwinds, what was returned can't count as processed.
-        let commit = self.config.auto_commit_interval.is_some() && !std::thread::panicking();
-        if let Err(error) = self.shut(commit) {
+        let panicking = std::thread::panicking();
+        if panicking {
+            self.shared.listen(false);
+        }
+        let commit = self.config.auto_commit_interval.is_some() && !panicking;
+        if let Err(error) = self.shut(commit, CloseOptions::default()) {
             tracing::warn!(%error, "closing");
-        }
-    }
-}
-
-/// Kafka: `Topic.validate`.
-fn is_legal(topic: &str) -> bool {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    !matches!(topic, "" | "." | "..") && topic.len() <= 249 && topic.chars().all(legal)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn topic_names_are_legal_as_in_kafka() {
-        for legal in ["a", "A.b_c-1", &"x".repeat(249)] {
-            assert!(is_legal(legal), "{legal}");
-        }
-        for illegal in ["", ".", "..", "a b", "a/b", "ä", &"x".repeat(250)] {
-            assert!(!is_legal(illegal), "{illegal}");
         }
     }
 }

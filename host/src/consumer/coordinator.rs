@@ -59,7 +59,8 @@ pub(super) async fn join(
                 .with_rebalance_timeout_ms(ms(config.max_poll_interval))
                 .with_member_id(text(member_id))
                 .with_protocol_type(CONSUMER)
-                .with_protocols(protocols);
+                .with_protocols(protocols)
+                .with_group_instance_id(instance_id(config));
             if version >= 8 { request.with_reason(Some(reason_text(reason))) } else { request }
         })
         .await?;
@@ -111,6 +112,7 @@ pub(super) async fn sync(
                 .with_group_id(text(&config.group_id).into())
                 .with_generation_id(identity.generation)
                 .with_member_id(text(&identity.member_id))
+                .with_group_instance_id(instance_id(config))
                 .with_assignments(assignments);
             if version >= 5 {
                 request.with_protocol_type(Some(CONSUMER)).with_protocol_name(Some(text(protocol)))
@@ -136,6 +138,7 @@ pub(super) async fn heartbeat(
                 .with_group_id(text(&config.group_id).into())
                 .with_generation_id(identity.generation)
                 .with_member_id(text(&identity.member_id))
+                .with_group_instance_id(instance_id(config))
         })
         .await?;
     Ok(answer.error_code)
@@ -153,12 +156,21 @@ pub(super) async fn leave(
             if version < 3 {
                 return request.with_member_id(text(member_id));
             }
-            let member = MemberIdentity::default().with_member_id(text(member_id));
+            let member = MemberIdentity::default()
+                .with_member_id(text(member_id))
+                .with_group_instance_id(instance_id(config));
             let member = if version >= 5 { member.with_reason(Some(reason_text(reason))) } else { member };
             request.with_members(vec![member])
         })
         .await?;
-    Ok(answer.error_code)
+    // The error of the one member stands beside that of the request.
+    let of_member = answer.members.first().map(|member| member.error_code);
+    Ok(of_member.filter(|_| answer.error_code == 0).unwrap_or(answer.error_code))
+}
+
+/// `group.instance.id`. A request of a version that has no room for it, to a broker before Kafka 2.3, can't be encoded with it.
+pub(super) fn instance_id(config: &ConsumerConfig) -> Option<StrBytes> {
+    config.group_instance_id.as_deref().map(text)
 }
 
 pub(super) fn text(text: &str) -> StrBytes {

@@ -1,5 +1,6 @@
 //! The data path: fetching records of given partitions from given offsets. Everything else is ours.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::config::ConsumerConfig;
 use super::error::ConsumerError;
 use super::offsets::Offsets;
+use super::shared::Key;
 
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +48,12 @@ pub(super) enum Fetched {
 
 /// Fetches records.
 pub(super) trait DataPath: Send {
-    /// Fetches these partitions from these offsets on, and nothing else. Records of what was assigned before never come
-    /// afterwards.
-    fn assign(&mut self, offsets: &Offsets) -> Result<(), ConsumerError>;
+    /// Stops fetching some partitions, then fetches others from these offsets on; a partition may be among both. What is fetched
+    /// besides goes on untouched.
+    fn change(&mut self, stop: &BTreeSet<Key>, start: &Offsets) -> Result<(), ConsumerError>;
+
+    /// Stops fetching anything.
+    fn clear(&mut self);
 
     /// The next record, within a time.
     fn next(&mut self, limit: Duration) -> Fetched;
@@ -109,20 +114,33 @@ fn client_config(config: &ConsumerConfig) -> ClientConfig {
 }
 
 impl DataPath for Librdkafka {
-    fn assign(&mut self, offsets: &Offsets) -> Result<(), ConsumerError> {
+    fn change(&mut self, stop: &BTreeSet<Key>, start: &Offsets) -> Result<(), ConsumerError> {
         let failed = |e: KafkaError| ConsumerError::Data(e.to_string());
-        let mut list = TopicPartitionList::with_capacity(offsets.len());
-        for ((topic, partition), offset) in offsets {
-            let partition = i32::try_from(*partition).unwrap_or(i32::MAX);
-            list.add_partition_offset(topic, partition, Offset::Offset(*offset)).map_err(failed)?;
+        let number = |partition: u32| i32::try_from(partition).unwrap_or(i32::MAX);
+        if !stop.is_empty() {
+            let mut list = TopicPartitionList::with_capacity(stop.len());
+            for (topic, partition) in stop {
+                list.add_partition(topic, number(*partition));
+            }
+            self.consumer.incremental_unassign(&list).map_err(failed)?;
         }
-        self.topics.retain(|t| offsets.keys().any(|(topic, _)| **topic == **t));
-        // A partition that stays would keep its old position: all are taken away first.
-        self.consumer.unassign().map_err(failed)?;
-        if !offsets.is_empty() {
-            self.consumer.assign(&list).map_err(failed)?;
+        self.topics.retain(|name| !stop.iter().any(|(topic, _)| **topic == **name));
+        if !start.is_empty() {
+            let mut list = TopicPartitionList::with_capacity(start.len());
+            for ((topic, partition), offset) in start {
+                let offset = Offset::Offset(*offset);
+                list.add_partition_offset(topic, number(*partition), offset).map_err(failed)?;
+            }
+            self.consumer.incremental_assign(&list).map_err(failed)?;
         }
         Ok(())
+    }
+
+    fn clear(&mut self) {
+        if let Err(e) = self.consumer.unassign() {
+            tracing::warn!(error = %e, "data path");
+        }
+        self.topics.clear();
     }
 
     fn next(&mut self, limit: Duration) -> Fetched {

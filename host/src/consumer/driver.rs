@@ -19,15 +19,17 @@ use super::config::ConsumerConfig;
 use super::connection::{Channel, Settings};
 use super::coordinator;
 use super::error::{ConsumerError, GroupEvent};
-use super::machine::{self, Action, Coordinator, Identity, Join, Machine, Planned, RequestId, Sync};
+use super::machine::{
+    self, Action, Coordinator, Identity, Join, Machine, Membership, Planned, RequestId, Revocation, Sync,
+};
 use super::metadata::Metadata;
 use super::offsets::Offsets;
 use super::services::ConsumerServices;
-use super::shared::{Assignment, Shared};
-use super::strategist::Strategist;
-use crate::assignor::{Cancellation, Interest, Services};
+use super::shared::Shared;
+use super::strategist::{Asked, Strategist};
+use crate::assignor::{Cancellation, Protocol, Services};
 
-/// How long a consumer may take to commit and to leave before it goes without.
+/// How long a consumer may take to commit and to leave before it goes without, unless told otherwise.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Within which a strategy tells its subscription, or hears of its assignment. A plugin's own limit is far below.
@@ -41,10 +43,14 @@ pub(super) enum Command {
         offsets: Offsets,
         reply: SyncSender<Result<(), CommitError>>,
     },
-    /// Some position of this epoch's assignment is out of range.
+    /// Some position is out of range.
     OutOfRange,
     Close {
+        /// Whether to commit what the application was given.
         commit: bool,
+        membership: Membership,
+        /// The driver ends then, whatever is still to be done.
+        deadline: Moment,
     },
 }
 
@@ -59,10 +65,14 @@ pub(super) enum CommitError {
 /// What the driver's own tasks found out.
 enum Event {
     Coordinator(RequestId, Result<Coordinator, String>),
+    /// What was due before partitions are given up is committed, or can't be.
+    CommittedBefore {
+        round: u64,
+        troubles: Vec<String>,
+    },
     Prepared {
         round: u64,
-        interests: Vec<Interest>,
-        troubles: Vec<String>,
+        asked: Asked,
     },
     Joined(RequestId, Result<Join, String>),
     Planned {
@@ -73,7 +83,6 @@ enum Event {
     Synced(RequestId, Result<Sync, String>),
     Beat(RequestId, Result<i16, String>),
     Left(RequestId),
-    CommittedBeforeLeaving,
     /// A commit was answered with this code.
     Committed {
         identity: Identity,
@@ -81,17 +90,14 @@ enum Event {
         code: i16,
     },
     AutoCommitDone,
+    /// Where partitions of this delivery start: at the group's committed offsets, or not.
     Located {
         delivery: u64,
-        result: Result<Assignment, ConsumerError>,
-    },
-    /// Where partitions start that could not be located at first.
-    Started {
-        identity: Identity,
         offsets: Offsets,
+        committed: bool,
     },
     Corrected {
-        identity: Identity,
+        examined: Offsets,
         result: Result<Offsets, ConsumerError>,
     },
     /// Watched topics were looked up, if a broker answered.
@@ -115,6 +121,7 @@ type Observer = Arc<dyn Fn(&GroupEvent) + Send + std::marker::Sync>;
 pub(super) struct Parts {
     pub(super) config: Arc<ConsumerConfig>,
     pub(super) strategies: Vec<String>,
+    pub(super) protocol: Protocol,
     pub(super) strategist: Strategist,
     pub(super) shared: Arc<Shared>,
     pub(super) observer: Observer,
@@ -128,6 +135,7 @@ struct Common {
     metadata: Metadata,
     strategist: Strategist,
     services: Arc<dyn Services>,
+    shared: Arc<Shared>,
     events: UnboundedSender<Event>,
     /// To the coordinator, once it is known; replaced when it moves.
     link: RefCell<Option<Rc<Link>>>,
@@ -143,7 +151,6 @@ struct Driver {
     common: Rc<Common>,
     machine: Machine,
     strategies: Vec<String>,
-    shared: Arc<Shared>,
     observer: Observer,
     /// Requests to the coordinator that a new connection makes void.
     requests: JoinSet<()>,
@@ -154,8 +161,8 @@ struct Driver {
     /// Counts deliveries; positions that are located for an older one are void.
     delivery: u64,
     locating: Option<AbortHandle>,
-    /// What was given up for the rebalance that now begins.
-    given_up: Option<Assignment>,
+    /// What the application is giving up.
+    revocation: Option<Revocation>,
     correcting: bool,
     auto_commit_due: Option<Moment>,
     auto_committing: bool,
@@ -174,7 +181,7 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
         .map_err(|e| ConsumerError::Driver(e.to_string()))?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let (events, received) = unbounded_channel();
-        let Parts { config, strategies, strategist, shared, observer, commands } = parts;
+        let Parts { config, strategies, protocol, strategist, shared, observer, commands } = parts;
         let settings = Settings::new(&config);
         let metadata = Metadata::new(&config, Rc::clone(&settings));
         let services = ConsumerServices { cluster: metadata.cluster(), shared: Arc::downgrade(&shared) };
@@ -189,6 +196,8 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
                 retry_backoff: config.retry_backoff,
                 retry_backoff_max: config.retry_backoff_max,
                 strategies: strategies.clone(),
+                protocol,
+                is_static: config.group_instance_id.is_some(),
                 seed: RandomState::new().hash_one(&config.group_id),
             },
             now,
@@ -200,6 +209,7 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
             metadata,
             strategist,
             services: Arc::new(services),
+            shared,
             events,
             link: RefCell::new(None),
         };
@@ -207,14 +217,13 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
             common: Rc::new(common),
             machine,
             strategies,
-            shared,
             observer,
             requests: JoinSet::new(),
             tasks: JoinSet::new(),
             running: Cancellation::default(),
             delivery: 0,
             locating: None,
-            given_up: None,
+            revocation: None,
             correcting: false,
             auto_commit_due,
             auto_committing: false,
@@ -242,9 +251,13 @@ impl Driver {
                 command = commands.recv(), if self.closing.is_none() => match command {
                     Some(command) => self.command(command),
                     // The consumer is gone without a word.
-                    None => self.command(Command::Close { commit: false }),
+                    None => self.command(Command::Close {
+                        commit: false,
+                        membership: Membership::Default,
+                        deadline: Moment::now() + CLOSE_TIMEOUT,
+                    }),
                 },
-                () = self.shared.wake.notified() => {}
+                () = self.common.shared.wake.notified() => {}
                 () = tokio::time::sleep(pause) => {}
                 Some(_) = self.requests.join_next(), if !self.requests.is_empty() => {}
                 Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
@@ -255,17 +268,21 @@ impl Driver {
 
     /// Lets time pass, and does what is due.
     fn turn(&mut self, now: Moment) {
-        let (in_poll, last_poll) = self.shared.application();
+        let shared = Arc::clone(&self.common.shared);
+        let (in_poll, last_poll) = shared.application();
         self.machine.application(in_poll, last_poll);
-        if let Some((after, cause)) = self.shared.take_request() {
+        if let Some((after, cause)) = shared.take_request() {
             self.machine.request_rebalance(now, after, cause);
+        }
+        if let Some(round) = shared.take_finished() {
+            self.given_up(round, now);
         }
         self.machine.handle_timeout(now);
         self.act();
-        if self.machine.wants_to_rejoin()
-            && let Some(given_up) = self.shared.give_up_in_poll()
-        {
-            self.revoked(given_up, now);
+        if self.machine.waits_for_poll() && shared.hold_in_poll() {
+            self.machine.at_poll(now);
+            self.act();
+            shared.release();
         }
         self.auto_commit(now);
         self.look_up(now);
@@ -293,9 +310,9 @@ impl Driver {
                 });
             }
             Command::OutOfRange => self.correct(),
-            Command::Close { commit } => {
-                self.closing.get_or_insert(now + CLOSE_TIMEOUT);
-                self.machine.close(now, commit);
+            Command::Close { commit, membership, deadline } => {
+                self.closing.get_or_insert(deadline);
+                self.machine.close(now, commit, membership);
             }
         }
         self.act();
@@ -305,9 +322,13 @@ impl Driver {
         let now = Moment::now();
         match event {
             Event::Coordinator(id, answer) => self.machine.coordinator_found(now, id, answer),
-            Event::Prepared { round, interests, troubles } => {
+            Event::CommittedBefore { round, troubles } => {
                 self.troubles(troubles);
-                self.machine.prepared(now, round, interests);
+                self.tell_revoked(round, now);
+            }
+            Event::Prepared { round, asked: Asked { interests, degraded, troubles } } => {
+                self.troubles(troubles);
+                self.machine.prepared(now, round, interests, degraded);
             }
             Event::Joined(id, answer) => self.machine.joined(now, id, answer),
             Event::Planned { round, planned, troubles } => {
@@ -319,21 +340,23 @@ impl Driver {
             Event::Synced(id, answer) => self.machine.synced(now, id, answer),
             Event::Beat(id, answer) => self.machine.heartbeat_answered(now, id, answer),
             Event::Left(id) => self.machine.left(id),
-            Event::CommittedBeforeLeaving => self.machine.committed_before_leaving(now),
             Event::Committed { identity, offsets, code } => {
                 if code == 0 {
-                    self.shared.committed(&identity, &offsets);
+                    self.common.shared.committed(&identity, &offsets);
                 } else {
                     self.machine.commit_refused(now, &identity, code);
                 }
             }
             Event::AutoCommitDone => self.auto_committing = false,
-            Event::Located { delivery, result } => self.located(delivery, result),
-            Event::Started { identity, offsets } => self.shared.start(&identity, offsets),
-            Event::Corrected { identity, result } => {
+            Event::Located { delivery, offsets, committed } => {
+                if delivery == self.delivery {
+                    self.common.shared.start(offsets, committed);
+                }
+            }
+            Event::Corrected { examined, result } => {
                 self.correcting = false;
                 match result {
-                    Ok(offsets) => self.shared.correct(&identity, &offsets),
+                    Ok(offsets) => self.common.shared.correct(&examined, &offsets),
                     Err(error) => self.fail(error),
                 }
             }
@@ -366,16 +389,18 @@ impl Driver {
                 let link = Link { rebalance: channel(), rest: channel() };
                 self.common.link.replace(Some(Rc::new(link)));
             }
-            // The commit that belongs to it was begun by `revoked`, which has the offsets.
-            Action::Prepare { round, topics, commit, identity } => {
-                self.prepare(round, topics, commit.is_some(), &identity);
+            Action::Revoke(revocation) => self.revoke(revocation),
+            Action::Prepare { round, topics, identity } => self.prepare(round, topics, &identity),
+            Action::Join { id, member_id, reason, protocols } => {
+                self.common.shared.joining();
+                self.request(
+                    move |common, link| async move {
+                        coordinator::join(&link.rebalance, &common.config, &member_id, &reason, protocols)
+                            .await
+                    },
+                    move |answer| Event::Joined(id, answer),
+                );
             }
-            Action::Join { id, member_id, reason, protocols } => self.request(
-                move |common, link| async move {
-                    coordinator::join(&link.rebalance, &common.config, &member_id, &reason, protocols).await
-                },
-                move |answer| Event::Joined(id, answer),
-            ),
             Action::Assign { round, strategy, identity, members, user_data } => {
                 let name = self.strategies.get(strategy).cloned().unwrap_or_default();
                 let cx = self.context(&identity);
@@ -406,12 +431,13 @@ impl Driver {
                     Event::Left(id)
                 },
             ),
+            Action::Renew(identity) => self.common.shared.renew(identity),
             Action::Deliver(delivery) => self.deliver(delivery),
-            Action::Lease(until) => self.shared.lease(until),
+            Action::Lease(until) => self.common.shared.lease(until),
             Action::Lose { cause } => self.lose(cause),
-            Action::CommitBeforeLeaving(identity) => self.commit_before_leaving(identity),
+            Action::Unassign => self.unassign(),
             Action::Event(event) => self.tell(&event),
-            Action::Fail(error) => self.shared.report(error),
+            Action::Fail(error) => self.common.shared.report(error),
             Action::Closed => self.closed = true,
         }
     }
@@ -489,7 +515,7 @@ impl Driver {
 
     fn fail(&mut self, error: ConsumerError) {
         self.tell(&GroupEvent::Failed { error: error.clone() });
-        self.shared.report(error);
+        self.common.shared.report(error);
     }
 
     fn troubles(&self, messages: Vec<String>) {
@@ -507,6 +533,11 @@ impl Driver {
             GroupEvent::FirstChoiceNotChosen { wanted, chosen } => {
                 tracing::warn!(group, "first choice {wanted:?} not chosen, the group runs {chosen:?}");
             }
+            GroupEvent::BrokerAssigns { strategy } => tracing::error!(
+                group,
+                "the broker assigns the partitions (KIP-848): {strategy:?} is not asked any more; remove the members with \
+                 group.protocol=consumer, and set assignor.block-upgrade=true to keep them out"
+            ),
             event => tracing::info!(group, ?event),
         }
         (self.observer)(event);

@@ -12,6 +12,9 @@ pub enum ConsumerError {
     /// The consumer is closed.
     #[error("the consumer is closed")]
     Closed,
+    /// A rebalance listener calls what waits for the end of its own call.
+    #[error("a rebalance listener must not poll or close its consumer: it is called from within")]
+    InListener,
     /// No subscription yet.
     #[error("the consumer is not subscribed to any topic: call subscribe first")]
     NotSubscribed,
@@ -49,7 +52,9 @@ pub enum ConsumerError {
         group: String,
     },
     /// Another member uses the same `group.instance.id` (FENCED_INSTANCE_ID).
-    #[error("fenced: another consumer has joined with the same group.instance.id")]
+    #[error(
+        "fenced: another consumer has joined with the same group.instance.id and taken this one's place; give each consumer its own"
+    )]
     Fenced,
     /// The broker refuses what the group's members must agree on; the text says what.
     #[error("the broker refuses this member: {0}")]
@@ -87,6 +92,7 @@ impl ConsumerError {
         match self {
             Self::Config(_) => "config",
             Self::Closed => "closed",
+            Self::InListener => "in-listener",
             Self::NotSubscribed => "not-subscribed",
             Self::GroupAuthorization { .. } => "group-authorization",
             Self::TopicAuthorization { .. } => "topic-authorization",
@@ -127,18 +133,18 @@ pub enum GroupEvent {
         /// Why.
         cause: String,
     },
-    /// It has got an assignment, whose records come from the next `poll` on.
+    /// It has got an assignment, whose records come as soon as is known where they start.
     Assigned {
         /// The group's generation.
         generation: i32,
-        /// Its partitions.
+        /// All of its partitions: under the cooperative protocol also those that it had before.
         partitions: Vec<TopicPartitions>,
         /// Whether it is the leader, whose strategy decided.
         leader: bool,
         /// The strategy that the group runs.
         strategy: String,
     },
-    /// It has given its partitions back in good order, before it joins again.
+    /// It gives partitions back in good order: all of them, or, under the cooperative protocol, some.
     Revoked {
         /// The partitions.
         partitions: Vec<TopicPartitions>,
@@ -161,6 +167,13 @@ pub enum GroupEvent {
         wanted: String,
         /// What the group runs.
         chosen: String,
+    },
+    /// The broker assigns the partitions of this group: a member of the new protocol (KIP-848, `group.protocol=consumer`) has joined it,
+    /// and the broker has turned it into a group of that protocol (`group.consumer.migration.policy`). No strategy of its members is
+    /// asked any more. `assignor.block-upgrade=true` on all members that can lead prevents it.
+    BrokerAssigns {
+        /// The strategy of this member that is not asked.
+        strategy: String,
     },
     /// Something failed that the consumer copes with: it will try again, or has gone on without.
     Trouble {

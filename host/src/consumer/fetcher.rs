@@ -1,34 +1,43 @@
 //! `poll`: installs what the driver says is assigned, fetches, and hands out by the rules of [`super::shared`].
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::clock::Moment;
 use super::data::{DataPath, Fetched, Record};
 use super::error::ConsumerError;
 use super::offsets::Offsets;
-use super::shared::{HandOut, Shared};
+use super::shared::{Fetch, HandOut, Key, Shared, Start};
 
 /// How long a look for records may take before it is looked again whether they may still be handed out.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// What is installed in the data path for a partition.
+#[derive(Debug, Clone, Copy)]
+struct Installed {
+    stamp: u64,
+    /// No record before this one is awaited: it belongs to what was installed earlier.
+    next: i64,
+}
 
 /// The application's side of the data path.
 pub(super) struct Fetcher {
     path: Box<dyn DataPath>,
     /// The epoch that is installed in the data path.
     epoch: u64,
-    /// Whether anything is assigned in it.
-    assigned: bool,
-    /// Fetched under this epoch, and not handed out yet, since the lease had ended.
+    /// By topic and partition.
+    installed: BTreeMap<String, BTreeMap<u32, Installed>>,
+    /// Fetched, and not handed out yet.
     pending: Vec<Record>,
 }
 
 impl Fetcher {
     pub(super) fn new(path: Box<dyn DataPath>) -> Self {
-        Self { path, epoch: 0, assigned: false, pending: Vec::new() }
+        Self { path, epoch: 0, installed: BTreeMap::new(), pending: Vec::new() }
     }
 
     /// Up to `max` records, as soon as there is one, or none when the time is over. `out_of_range` is called when a position turns
-    /// out to be outside its partition.
+    /// out to be outside its partition, `listener` when the rebalance listener is to be called.
     pub(super) fn poll(
         &mut self,
         shared: &Shared,
@@ -36,38 +45,63 @@ impl Fetcher {
         timeout: Duration,
         clock: impl Fn() -> Moment,
         out_of_range: impl Fn(),
+        listener: impl Fn(),
     ) -> Result<Vec<Record>, ConsumerError> {
         let deadline = clock() + timeout;
         loop {
+            listener();
             self.install(shared)?;
             let remaining = deadline.since(clock());
-            if self.assigned && self.pending.is_empty() {
+            if !self.installed.is_empty() && self.pending.is_empty() {
                 self.fetch(max, remaining.min(SLICE), &out_of_range)?;
             }
             if !self.pending.is_empty() {
                 match shared.hand_out(self.epoch, &next_offsets(&self.pending), clock()) {
                     HandOut::Given => return Ok(std::mem::take(&mut self.pending)),
-                    // The next turn installs the new epoch, whose positions are those of what was handed out.
-                    HandOut::Over => self.pending.clear(),
-                    HandOut::Wait => {}
+                    // The next turn installs the new epoch, and sees what of these still counts.
+                    HandOut::Over | HandOut::Wait => {}
                 }
             }
             let remaining = deadline.since(clock());
             if remaining.is_zero() {
                 return Ok(Vec::new());
             }
-            if !self.assigned || !self.pending.is_empty() {
+            if self.installed.is_empty() || !self.pending.is_empty() {
                 shared.wait(self.epoch, remaining.min(SLICE));
             }
         }
     }
 
+    /// Brings the data path from one epoch to the next. Partitions that both have go on as they are, with what was fetched of them.
     fn install(&mut self, shared: &Shared) -> Result<(), ConsumerError> {
-        let Some(fetch) = shared.fetch(self.epoch)? else { return Ok(()) };
-        self.pending.clear();
-        self.path.assign(&fetch.offsets)?;
-        self.epoch = fetch.epoch;
-        self.assigned = !fetch.offsets.is_empty();
+        let Some(Fetch { epoch, starts }) = shared.fetch(self.epoch)? else { return Ok(()) };
+        let installed = |(topic, partition): &Key| self.installed.get(topic)?.get(partition).copied();
+        let goes_on = |key: &Key, start: &Start| installed(key).is_some_and(|i| i.stamp == start.stamp);
+        let begin: BTreeMap<Key, Start> =
+            starts.iter().filter(|(key, start)| !goes_on(key, start)).map(|(k, s)| (k.clone(), *s)).collect();
+        let all = self.installed.iter().flat_map(|(t, list)| list.keys().map(|p| (t.clone(), *p)));
+        let stop: BTreeSet<Key> =
+            all.filter(|key| begin.contains_key(key) || !starts.contains_key(key)).collect();
+
+        let offsets = begin.iter().map(|(key, start)| (key.clone(), start.offset)).collect();
+        if let Err(error) = self.path.change(&stop, &offsets) {
+            // What it does now is unknown: the next try begins from nothing.
+            self.path.clear();
+            self.installed.clear();
+            self.pending.clear();
+            return Err(error);
+        }
+        for (topic, partition) in &stop {
+            if let Some(list) = self.installed.get_mut(topic) {
+                list.remove(partition);
+            }
+        }
+        self.installed.retain(|_, list| !list.is_empty());
+        self.pending.retain(|record| !stop.contains(&(record.topic.to_string(), record.partition)));
+        for ((topic, partition), Start { offset, stamp }) in begin {
+            self.installed.entry(topic).or_default().insert(partition, Installed { stamp, next: offset });
+        }
+        self.epoch = epoch;
         Ok(())
     }
 
@@ -75,7 +109,7 @@ impl Fetcher {
         let mut limit = limit;
         while self.pending.len() < max {
             match self.path.next(limit) {
-                Fetched::Record(record) => self.pending.push(record),
+                Fetched::Record(record) => self.take(record),
                 Fetched::Nothing => break,
                 Fetched::OutOfRange => {
                     out_of_range();
@@ -88,6 +122,15 @@ impl Fetcher {
             limit = Duration::ZERO;
         }
         Ok(())
+    }
+
+    /// Keeps a record, unless it comes late: of a partition that is not fetched any more, or from where it is not fetched any more.
+    fn take(&mut self, record: Record) {
+        let installed = self.installed.get_mut(&*record.topic).and_then(|list| list.get_mut(&record.partition));
+        if let Some(installed) = installed.filter(|i| record.offset >= i.next) {
+            installed.next = record.offset + 1;
+            self.pending.push(record);
+        }
     }
 }
 
@@ -110,6 +153,7 @@ mod tests {
     use super::*;
     use crate::consumer::machine::Identity;
     use crate::consumer::shared::Assignment;
+    use crate::group::TopicPartitions;
     use std::cell::Cell;
     use std::collections::VecDeque;
     use std::sync::{Arc, Mutex};
@@ -119,15 +163,25 @@ mod tests {
     #[derive(Default)]
     struct Script {
         next: VecDeque<Fetched>,
-        assigned: Vec<Offsets>,
+        stopped: Vec<u32>,
+        started: Vec<(u32, i64)>,
+        fails: bool,
     }
 
     struct Path(Arc<Mutex<Script>>);
 
     impl DataPath for Path {
-        fn assign(&mut self, offsets: &Offsets) -> Result<(), ConsumerError> {
-            self.0.lock().unwrap().assigned.push(offsets.clone());
+        fn change(&mut self, stop: &BTreeSet<Key>, start: &Offsets) -> Result<(), ConsumerError> {
+            let mut script = self.0.lock().unwrap();
+            if std::mem::take(&mut script.fails) {
+                return Err(ConsumerError::Data("no".into()));
+            }
+            script.stopped.extend(stop.iter().map(|(_, p)| *p));
+            script.started.extend(start.iter().map(|((_, p), offset)| (*p, *offset)));
             Ok(())
+        }
+        fn clear(&mut self) {
+            self.0.lock().unwrap().stopped.push(u32::MAX);
         }
         fn next(&mut self, _: Duration) -> Fetched {
             self.0.lock().unwrap().next.pop_front().unwrap_or(Fetched::Nothing)
@@ -135,9 +189,13 @@ mod tests {
     }
 
     fn record(offset: i64) -> Fetched {
+        of(0, offset)
+    }
+
+    fn of(partition: u32, offset: i64) -> Fetched {
         Fetched::Record(Record {
             topic: "t".into(),
-            partition: 0,
+            partition,
             offset,
             timestamp_ms: None,
             key: None,
@@ -162,15 +220,18 @@ mod tests {
             let script = Arc::new(Mutex::new(Script::default()));
             let fetcher = Fetcher::new(Box::new(Path(Arc::clone(&script))));
             let mut bench = Self { shared, fetcher, script, now, resets: Cell::new(0) };
-            bench.assign(1, 10);
+            bench.assign(1, &[0]);
+            bench.start(0, 10);
             bench
         }
-        fn assign(&mut self, generation: i32, offset: i64) {
+        fn assign(&mut self, generation: i32, partitions: &[u32]) {
             let identity = Identity { member_id: "m".into(), generation };
-            let mut assignment = Assignment::new(identity, false, "s".into(), Vec::new());
-            assignment.start(Offsets::from([(("t".to_owned(), 0), offset)]), true);
-            self.shared.install(assignment);
+            let partitions = vec![TopicPartitions { topic: "t".into(), partitions: partitions.to_vec() }];
+            self.shared.assign(Assignment::new(identity, false, "s".into(), partitions), Vec::new());
             self.shared.lease(self.now + SECOND);
+        }
+        fn start(&self, partition: u32, offset: i64) {
+            self.shared.start(Offsets::from([(("t".to_owned(), partition), offset)]), true);
         }
         fn script(&self, fetched: impl IntoIterator<Item = Fetched>) {
             self.script.lock().unwrap().next.extend(fetched);
@@ -179,12 +240,15 @@ mod tests {
             self.shared.enter_poll(self.now)?;
             let now = self.now;
             let reset = || self.resets.set(self.resets.get() + 1);
-            let records = self.fetcher.poll(&self.shared, 2, Duration::ZERO, || now, reset);
+            let records = self.fetcher.poll(&self.shared, 2, Duration::ZERO, || now, reset, || {});
             self.shared.leave_poll(self.now);
             records.map(|records| records.iter().map(|r| r.offset).collect())
         }
-        fn assigned(&self) -> Vec<i64> {
-            self.script.lock().unwrap().assigned.iter().flat_map(|a| a.values().copied()).collect()
+        fn started(&self) -> Vec<(u32, i64)> {
+            self.script.lock().unwrap().started.clone()
+        }
+        fn stopped(&self) -> Vec<u32> {
+            self.script.lock().unwrap().stopped.clone()
         }
     }
 
@@ -195,7 +259,7 @@ mod tests {
         assert_eq!(bench.poll().unwrap(), [10, 11]);
         assert_eq!(bench.poll().unwrap(), [12]);
         assert_eq!(bench.poll().unwrap(), [0i64; 0]);
-        assert_eq!(bench.assigned(), [10], "an assignment is installed once");
+        assert_eq!(bench.started(), [(0, 10)], "an assignment is installed once");
     }
 
     #[test]
@@ -203,10 +267,12 @@ mod tests {
         let mut bench = Bench::new();
         bench.script([record(10), record(11)]);
         bench.poll().unwrap();
-        bench.assign(2, 11);
+        bench.shared.unassign();
+        bench.assign(2, &[0]);
+        bench.start(0, 11);
         bench.script([record(11)]);
         assert_eq!(bench.poll().unwrap(), [11]);
-        assert_eq!(bench.assigned(), [10, 11]);
+        assert_eq!((bench.stopped(), bench.started()), (vec![0], vec![(0, 10), (0, 11)]));
     }
 
     #[test]
@@ -222,9 +288,53 @@ mod tests {
         bench.script([record(12)]);
         assert_eq!(bench.poll().unwrap(), [0i64; 0]);
         bench.shared.lose("expelled");
-        bench.assign(2, 12);
+        bench.assign(2, &[0]);
+        bench.start(0, 12);
         bench.script([record(12)]);
         assert_eq!(bench.poll().unwrap(), [12], "once, not twice");
+    }
+
+    #[test]
+    fn partitions_that_stay_go_on_as_they_are_with_what_was_fetched_of_them() {
+        let mut bench = Bench::new();
+        bench.assign(2, &[0, 1]);
+        bench.start(1, 50);
+        // Fetched, but held back.
+        bench.shared.lease(Moment::default());
+        bench.script([record(10), of(1, 50)]);
+        assert_eq!(bench.poll().unwrap(), [0i64; 0]);
+        // Partition 1 goes, partition 2 comes.
+        bench.assign(3, &[0, 2]);
+        bench.start(2, 70);
+        bench.script([record(11), of(1, 51), of(2, 70)]);
+        assert_eq!(bench.poll().unwrap(), [10], "what was fetched of partition 1 is gone");
+        assert_eq!(bench.poll().unwrap(), [11, 70], "and what comes late of it is dropped");
+        assert_eq!((bench.stopped(), bench.started()), (vec![1], vec![(0, 10), (1, 50), (2, 70)]));
+    }
+
+    #[test]
+    fn records_from_before_a_partition_was_started_anew_are_dropped() {
+        let mut bench = Bench::new();
+        bench.script([record(10)]);
+        assert_eq!(bench.poll().unwrap(), [10]);
+        let at = |offset| Offsets::from([(("t".to_owned(), 0), offset)]);
+        bench.shared.correct(&at(11), &at(40));
+        bench.script([record(11), record(40)]);
+        assert_eq!(bench.poll().unwrap(), [40]);
+        assert_eq!((bench.stopped(), bench.started()), (vec![0], vec![(0, 10), (0, 40)]));
+    }
+
+    #[test]
+    fn after_a_failed_change_everything_is_started_again() {
+        let mut bench = Bench::new();
+        bench.script([record(10)]);
+        assert_eq!(bench.poll().unwrap(), [10]);
+        bench.assign(2, &[0, 1]);
+        bench.start(1, 50);
+        bench.script.lock().unwrap().fails = true;
+        assert_eq!(bench.poll().unwrap_err().code(), "data");
+        assert_eq!(bench.poll().unwrap(), [0i64; 0]);
+        assert_eq!((bench.stopped(), bench.started()), (vec![u32::MAX], vec![(0, 10), (0, 11), (1, 50)]));
     }
 
     #[test]

@@ -15,10 +15,12 @@
 //! - `machine`: membership, without I/O: what follows from what.
 //! - `driver`: sockets, clock, positions; does what the machine says.
 //! - `shared`: the rules by which records are handed out.
+//! - [`RebalanceListener`]: the application's own work when partitions come and go.
 //! - [`EmbeddedBroker`]: a broker within the process, for demonstrations and tests.
 
 mod api;
 mod clock;
+mod committing;
 mod config;
 mod connection;
 mod coordinator;
@@ -27,6 +29,7 @@ mod driver;
 mod embedded;
 mod error;
 mod fetcher;
+mod listener;
 mod machine;
 mod metadata;
 mod offsets;
@@ -34,9 +37,11 @@ mod services;
 mod shared;
 mod strategist;
 
-pub use api::Consumer;
+pub use api::{CloseOptions, Consumer};
 pub use config::{Address, ConsumerConfig, OffsetReset};
 pub use data::Record;
 pub use embedded::{EmbeddedBroker, EmbeddedError};
 pub use error::{ConsumerError, GroupEvent};
+pub use listener::{ListenerContext, RebalanceListener};
+pub use machine::Membership;
 pub use shared::GroupMetadata;

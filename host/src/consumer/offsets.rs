@@ -15,7 +15,7 @@ use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, OffsetCommitRequest
 
 use super::config::{Address, ConsumerConfig};
 use super::connection::{Channel, Settings};
-use super::coordinator::text;
+use super::coordinator::{instance_id, text};
 use super::machine::Identity;
 use super::metadata::Metadata;
 
@@ -174,7 +174,7 @@ pub(super) async fn ends(
 /// Commits, as the member that `identity` says. The answer is the first error code of a partition, 0 if there is none.
 pub(super) async fn commit(
     channel: &Channel,
-    group: &str,
+    config: &ConsumerConfig,
     identity: &Identity,
     offsets: &Offsets,
 ) -> Result<(i16, String), String> {
@@ -196,7 +196,8 @@ pub(super) async fn commit(
                 })
                 .collect();
             OffsetCommitRequest::default()
-                .with_group_id(text(group).into())
+                .with_group_id(text(&config.group_id).into())
+                .with_group_instance_id(instance_id(config))
                 .with_generation_id_or_member_epoch(identity.generation)
                 .with_member_id(text(&identity.member_id))
                 .with_topics(topics)

@@ -13,7 +13,6 @@ use tokio::time::timeout;
 
 use super::error::ConsumerError;
 use crate::assignor::{Assignor, Context, Engagement, Interest, Protocol};
-use crate::builtin::{COOPERATIVE_STICKY, STICKY};
 use crate::cause::CallError;
 use crate::group::{Group, TopicPartitions};
 use crate::plan::Plan;
@@ -26,6 +25,14 @@ const STACK: usize = 8 * 1024 * 1024;
 const QUEUE: usize = 8;
 
 type Call = Box<dyn FnOnce(&mut [Box<dyn Assignor>]) + Send>;
+
+/// What strategies told before a member joins, each in its place.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) interests: Vec<Interest>,
+    pub(super) degraded: Vec<bool>,
+    pub(super) troubles: Vec<String>,
+}
 
 /// Asks strategies, each named by its place in the list.
 #[derive(Clone)]
@@ -45,19 +52,20 @@ pub(super) fn names(assignors: &[Box<dyn Assignor>]) -> Result<Vec<String>, Cons
             return Err(ConsumerError::Config(format!("two strategies are named {name:?}")));
         }
     }
-    if let Some(cooperative) = assignors.iter().find(|a| !a.protocols().contains(&Protocol::Eager)) {
-        return Err(ConsumerError::Config(format!(
-            "strategy {:?} supports no eager rebalances, and this version runs no other ones",
-            cooperative.name()
-        )));
-    }
-    if names.iter().any(|name| name == COOPERATIVE_STICKY) {
-        tracing::info!(
-            "{COOPERATIVE_STICKY} runs eager rebalances in this version: members give up everything before they join, \
-             and nothing tells what they owned; {STICKY} keeps partitions in place"
-        );
-    }
     Ok(names)
+}
+
+/// The protocol that all strategies support, cooperative first (Kafka: `ConsumerCoordinator`).
+pub(super) fn protocol(assignors: &[Box<dyn Assignor>]) -> Result<Protocol, ConsumerError> {
+    let common = |protocol: &Protocol| assignors.iter().all(|a| a.protocols().contains(protocol));
+    [Protocol::Cooperative, Protocol::Eager].into_iter().find(common).ok_or_else(|| {
+        let told =
+            assignors.iter().map(|a| format!("{} ({})", a.name(), crate::names::protocols(a.protocols())));
+        ConsumerError::Config(format!(
+            "partition.assignment.strategy: these have no rebalance protocol in common: {}",
+            told.collect::<Vec<_>>().join(", ")
+        ))
+    })
 }
 
 /// Takes the strategies for a consumer.
@@ -89,26 +97,29 @@ impl Strategist {
         Ok(Self { queue })
     }
 
-    /// What each strategy tells the leader. One that fails, or does not answer in time, takes all topics and sends no user data.
+    /// What each strategy tells the leader, and whether it is degraded. One that fails, or does not answer in time, takes all topics
+    /// and sends no user data.
     pub(super) async fn subscriptions(
         &self,
         cx: Context,
         topics: Vec<String>,
         strategies: usize,
         limit: Duration,
-    ) -> (Vec<Interest>, Vec<String>) {
+    ) -> Asked {
         let mut troubles = Vec::new();
         let asked = topics.clone();
         let answers = self.ask(limit, move |assignors| {
             let ask = |a: &mut Box<dyn Assignor>| {
                 let answer = guarded(|| a.subscription(&cx, &asked));
-                answer.map_err(|e| format!("strategy {:?} can't tell its subscription ({e})", a.name()))
+                let answer =
+                    answer.map_err(|e| format!("strategy {:?} can't tell its subscription ({e})", a.name()));
+                (answer, guarded(|| Ok(a.is_degraded())).unwrap_or_default())
             };
-            assignors.iter_mut().map(ask).collect::<Vec<_>>()
+            assignors.iter_mut().map(ask).unzip::<_, _, Vec<_>, Vec<_>>()
         });
-        let answers = answers.await.unwrap_or_else(|e| {
+        let (answers, degraded) = answers.await.unwrap_or_else(|e| {
             troubles.push(format!("strategies don't tell their subscriptions ({e})"));
-            Vec::new()
+            (Vec::new(), Vec::new())
         });
         let mut interests: Vec<Interest> = answers
             .into_iter()
@@ -128,7 +139,7 @@ impl Strategist {
         for trouble in &mut troubles {
             trouble.push_str("; joining with all topics and no user data");
         }
-        (interests, troubles)
+        Asked { interests, degraded, troubles }
     }
 
     /// One strategy's plan.
@@ -214,6 +225,7 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, CallError>) -> Result<T, CallErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin::STICKY;
     use crate::plan::Assignment;
     use std::sync::mpsc;
 
@@ -266,7 +278,8 @@ mod tests {
             Box::new(Actor("alien", Act::AlienTopic)),
         ];
         let strategist = Strategist::start(actors).unwrap();
-        let (interests, troubles) = strategist.subscriptions(Context::default(), topics(), 3, LIMIT).await;
+        let asked = strategist.subscriptions(Context::default(), topics(), 3, LIMIT).await;
+        let Asked { interests, troubles, .. } = asked;
         assert_eq!(interests, vec![Interest::all(&topics()); 3]);
         assert_eq!(troubles.len(), 3);
         assert!(troubles[0].contains("on purpose"));
@@ -281,7 +294,8 @@ mod tests {
         let (go, wait) = mpsc::channel();
         let strategist = Strategist::start(vec![Box::new(Actor("hangs", Act::Wait(wait)))]).unwrap();
         let short = Duration::from_millis(20);
-        let (interests, troubles) = strategist.subscriptions(Context::default(), topics(), 1, short).await;
+        let asked = strategist.subscriptions(Context::default(), topics(), 1, short).await;
+        let Asked { interests, troubles, .. } = asked;
         assert_eq!(interests, [Interest::all(&topics())]);
         assert_eq!(troubles.len(), 1);
         let cx = Context::default();
@@ -305,6 +319,34 @@ mod tests {
         // Whoever comes after a consumer that is gone may have them.
         drop(first);
         assert!(engage(&mut shared.assignors()).is_ok());
+    }
+
+    struct Speaks(&'static str, &'static [Protocol]);
+
+    impl Assignor for Speaks {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn protocols(&self) -> &[Protocol] {
+            self.1
+        }
+        fn assign(&mut self, _: &Context, _: &Group) -> Result<Plan, CallError> {
+            Ok(Plan::default())
+        }
+    }
+
+    #[test]
+    fn the_protocol_is_what_all_strategies_support_cooperative_first() {
+        use Protocol::{Cooperative, Eager};
+        let speaks = |list: &[&'static [Protocol]]| {
+            let list = list.iter().map(|p| Box::new(Speaks("s", p)) as Box<dyn Assignor>);
+            protocol(&list.collect::<Vec<_>>())
+        };
+        assert_eq!(speaks(&[&[Eager, Cooperative]]), Ok(Cooperative));
+        assert_eq!(speaks(&[&[Cooperative, Eager], &[Eager]]), Ok(Eager));
+        assert_eq!(speaks(&[&[Cooperative], &[Eager, Cooperative]]), Ok(Cooperative));
+        let refused = speaks(&[&[Eager], &[Cooperative]]).unwrap_err().to_string();
+        assert!(refused.contains("s (eager), s (cooperative)"), "{refused}");
     }
 
     #[test]

@@ -34,9 +34,11 @@ use super::error::ConsumerError;
 /// | `fetch.min.bytes`, `fetch.max.bytes`, `fetch.max.wait.ms` | 1, 52428800, 500 |
 /// | `max.partition.fetch.bytes` | 1048576 |
 /// | `check.crcs` | `true` |
+/// | `group.instance.id` | none: a dynamic member (KIP-345) |
 /// | `group.protocol` | `classic`, the only value |
 /// | `security.protocol` | `PLAINTEXT`, the only value |
 /// | `assignor.api.max.versions` | none; for example `JoinGroup:5,SyncGroup:3` |
+/// | `assignor.block-upgrade` | `false`; `true`: as leader, keep brokers from turning the group into one of the new protocol |
 ///
 /// `partition.assignment.strategy` and other keys that start with `assignor.` are accepted and left to whom makes the
 /// assignors. `key.deserializer` and `value.deserializer` are unknown: records are bytes.
@@ -46,6 +48,8 @@ pub struct ConsumerConfig {
     pub bootstrap_servers: Vec<Address>,
     /// `group.id`.
     pub group_id: String,
+    /// `group.instance.id`: makes this a static member, whose partitions wait for its return for `session.timeout.ms`.
+    pub group_instance_id: Option<String>,
     /// `client.id`; if empty, [`Consumer::new`](super::Consumer::new) makes one.
     pub client_id: String,
     /// `client.rack`; `None` if empty.
@@ -80,6 +84,9 @@ pub struct ConsumerConfig {
     pub api_max_versions: BTreeMap<String, i16>,
     /// What the data path is configured with, besides: Kafka's names and values.
     pub fetch: BTreeMap<String, String>,
+    /// `assignor.block-upgrade`: as leader, give every member assignment user data, so that no broker can turn the group into one of
+    /// the new protocol (KIP-848), in which no strategy of its members is asked (KAFKA-18134).
+    pub block_upgrade: bool,
     /// All properties, as they were given.
     pub properties: BTreeMap<String, String>,
 }
@@ -119,8 +126,11 @@ impl ConsumerConfig {
         if let Some(protocol) = p.text("security.protocol").filter(|v| !v.eq_ignore_ascii_case("PLAINTEXT")) {
             return Err(format!("security.protocol={protocol}: only PLAINTEXT is supported in this version"));
         }
-        if p.text("group.instance.id").is_some() {
-            return Err("group.instance.id: static membership is not supported in this version".into());
+        let group_instance_id = p.text("group.instance.id").map(str::to_owned);
+        if let Some(id) = group_instance_id.as_ref().filter(|id| !is_legal_name(id)) {
+            return Err(format!(
+                "group.instance.id={id}: up to 249 letters, digits, dots, underscores and hyphens are legal, and neither . nor .."
+            ));
         }
 
         let bootstrap_servers = p
@@ -142,6 +152,7 @@ impl ConsumerConfig {
         let config = Self {
             bootstrap_servers,
             group_id: p.text("group.id").ok_or("group.id is missing: name the group to join")?.to_owned(),
+            group_instance_id,
             client_id: p.text("client.id").unwrap_or_default().to_owned(),
             client_rack: p.text("client.rack").map(str::to_owned),
             session_timeout: p.ms("session.timeout.ms", 45_000, 1)?,
@@ -176,6 +187,7 @@ impl ConsumerConfig {
             },
             api_max_versions: api_versions(p.text("assignor.api.max.versions").unwrap_or_default())?,
             fetch,
+            block_upgrade: p.flag("assignor.block-upgrade", false)?,
             properties: BTreeMap::new(),
         };
         config.agree()
@@ -200,6 +212,12 @@ impl ConsumerConfig {
         }
         Ok(self)
     }
+}
+
+/// A name of a topic or of a static member (Kafka: `Topic.validate`, `JoinGroupRequest.validateGroupInstanceId`).
+pub(super) fn is_legal_name(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !matches!(name, "" | "." | "..") && name.len() <= 249 && name.chars().all(legal)
 }
 
 #[cfg(test)]
@@ -259,7 +277,18 @@ mod tests {
     fn what_this_version_can_not_do_is_refused_in_words() {
         assert!(refused(&[("group.protocol", "consumer")]).contains("KIP-848"));
         assert!(refused(&[("security.protocol", "SSL")]).contains("PLAINTEXT"));
-        assert!(refused(&[("group.instance.id", "i")]).contains("static membership"));
+    }
+
+    #[test]
+    fn names_are_legal_as_in_kafka() {
+        for legal in ["a", "A.b_c-1", &"x".repeat(249)] {
+            assert!(is_legal_name(legal), "{legal}");
+            assert_eq!(read(&[("group.instance.id", legal)]).unwrap().group_instance_id.as_deref(), Some(legal));
+        }
+        for illegal in ["", ".", "..", "a b", "a/b", "ä", &"x".repeat(250)] {
+            assert!(!is_legal_name(illegal), "{illegal}");
+        }
+        assert!(refused(&[("group.instance.id", "a b")]).contains("group.instance.id=a b"));
     }
 
     #[test]

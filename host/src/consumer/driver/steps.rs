@@ -7,7 +7,7 @@ use super::{CommitError, Driver, Event, STRATEGY_LIMIT, work};
 use crate::assignor::{Cancellation, Context};
 use crate::consumer::clock::Moment;
 use crate::consumer::error::{ConsumerError, GroupEvent};
-use crate::consumer::machine::{Delivery, Identity};
+use crate::consumer::machine::{Commit, Delivery, Identity, Revocation};
 use crate::consumer::offsets::Offsets;
 use crate::consumer::shared::Assignment;
 use crate::group::TopicPartitions;
@@ -19,7 +19,7 @@ impl Driver {
         Context {
             group_id: self.common.config.group_id.clone(),
             member_id: identity.member_id.clone(),
-            instance_id: None,
+            instance_id: self.common.config.group_instance_id.clone(),
             rack: self.common.config.client_rack.clone(),
             generation: identity.generation,
             now_ms: work::now_ms(),
@@ -29,53 +29,81 @@ impl Driver {
         }
     }
 
-    /// The partitions are given up: what was processed of them is committed while the strategies are asked.
-    pub(super) fn revoked(&mut self, given_up: Option<Assignment>, now: Moment) {
-        self.stop_locating();
-        if let Some(assignment) = given_up {
-            let partitions = assignment.partitions.clone();
+    /// What is given up is suspended at once. What is due is committed, the listener hears of it, and then it is gone.
+    pub(super) fn revoke(&mut self, revocation: Revocation) {
+        let Revocation { round, identity, partitions, commit } = revocation.clone();
+        let auto_commit = self.common.config.auto_commit_interval.is_some();
+        let offsets = self.common.shared.suspend(&partitions, |assignment| match commit {
+            Commit::Processed if auto_commit => assignment.processed(),
+            Commit::Returned => assignment.returned(),
+            Commit::Processed | Commit::Nothing => Offsets::new(),
+        });
+        if !partitions.is_empty() {
             self.tell(&GroupEvent::Revoked { partitions });
-            self.given_up = Some(assignment);
         }
-        self.machine.may_rejoin(now);
-        self.act();
+        self.revocation = Some(revocation);
+        if offsets.is_empty() {
+            return self.tell_revoked(round, Moment::now());
+        }
+        // Members are waited for, so a coordinator that is away may cost some time, but not all of it.
+        let config = &self.common.config;
+        let limit = config.request_timeout.min(config.max_poll_interval / 4);
+        let limit = self.closing.map_or(limit, |end| limit.min(end.since(Moment::now()) / 2));
+        self.spawn(move |common| async move {
+            let committed = work::commit_within(&common, limit, identity, offsets).await;
+            let troubles = committed.err().map(|e| format!("{}; what was not committed will be read again", e.text()));
+            Event::CommittedBefore { round, troubles: troubles.into_iter().collect() }
+        });
     }
 
-    pub(super) fn prepare(&mut self, round: u64, topics: Vec<String>, commit: bool, identity: &Identity) {
+    /// The listener's turn, if there is one and it has something to hear.
+    pub(super) fn tell_revoked(&mut self, round: u64, now: Moment) {
+        let Some(revocation) = self.revocation.as_ref().filter(|r| r.round == round) else { return };
+        let partitions = revocation.partitions.clone();
+        if partitions.is_empty() || !self.common.shared.tell_revoked(round, partitions) {
+            self.given_up(round, now);
+        }
+    }
+
+    /// The listener has heard.
+    pub(super) fn given_up(&mut self, round: u64, now: Moment) {
+        if self.revocation.take_if(|r| r.round == round).is_some() {
+            self.common.shared.drop_suspended();
+            self.machine.revoked(now, round);
+        }
+    }
+
+    pub(super) fn prepare(&mut self, round: u64, topics: Vec<String>, identity: &Identity) {
         let strategies = self.strategies.len();
         let cx = self.context(identity);
-        let given_up =
-            self.given_up.take().filter(|_| commit && self.common.config.auto_commit_interval.is_some());
-        let commit = given_up.map(|a| self.committer(a.identity.clone(), a.processed()));
         self.spawn(move |common| async move {
-            let asked = common.strategist.subscriptions(cx, topics, strategies, STRATEGY_LIMIT);
-            let committed = async {
-                match commit {
-                    Some(commit) => commit.await,
-                    None => Ok(()),
-                }
-            };
-            let ((interests, mut troubles), committed) = tokio::join!(asked, committed);
-            if let Err(e) = committed {
-                troubles.push(format!("{}; what was not committed will be read again", e.text()));
-            }
-            Event::Prepared { round, interests, troubles }
+            let asked = common.strategist.subscriptions(cx, topics, strategies, STRATEGY_LIMIT).await;
+            Event::Prepared { round, asked }
         });
     }
 
     pub(super) fn deliver(&mut self, delivery: Delivery) {
         self.stop_locating();
-        let number = self.delivery;
-        let cx = self.context(&delivery.identity);
-        let (strategy, partitions, user_data) =
-            (delivery.strategy, delivery.partitions.clone(), delivery.user_data);
+        let Delivery { identity, strategy, leader, partitions, added, user_data } = delivery;
+        let cx = self.context(&identity);
         let name = self.strategies.get(strategy).cloned().unwrap_or_default();
-        self.told(strategy, name.clone(), cx, partitions, user_data);
+        // User data that only keeps the broker from assigning is nobody's.
+        let user_data = user_data.filter(|bytes| bytes != work::NO_UPGRADE);
+        self.told(strategy, name.clone(), cx, partitions.clone(), user_data);
 
-        let assignment = Assignment::new(delivery.identity, delivery.leader, name, delivery.partitions);
-        let common = Rc::clone(&self.common);
-        let handle = self.tasks.spawn_local(work::locate(common, number, assignment));
-        self.locating = Some(handle);
+        let event = GroupEvent::Assigned {
+            generation: identity.generation,
+            partitions: partitions.clone(),
+            leader,
+            strategy: name.clone(),
+        };
+        let assignment = Assignment::new(identity, leader, name, partitions);
+        let unplaced = self.common.shared.assign(assignment, added);
+        self.tell(&event);
+        if !unplaced.is_empty() {
+            let common = Rc::clone(&self.common);
+            self.locating = Some(self.tasks.spawn_local(work::locate(common, self.delivery, unplaced)));
+        }
     }
 
     pub(super) fn told(
@@ -98,25 +126,6 @@ impl Driver {
         });
     }
 
-    pub(super) fn located(&mut self, delivery: u64, result: Result<Assignment, ConsumerError>) {
-        if delivery != self.delivery {
-            return;
-        }
-        match result {
-            Ok(assignment) => {
-                let event = GroupEvent::Assigned {
-                    generation: assignment.identity.generation,
-                    partitions: assignment.partitions.clone(),
-                    leader: assignment.leader,
-                    strategy: assignment.strategy.clone(),
-                };
-                self.shared.install(assignment);
-                self.tell(&event);
-            }
-            Err(error) => self.fail(error),
-        }
-    }
-
     pub(super) fn stop_locating(&mut self) {
         self.delivery += 1;
         if let Some(handle) = self.locating.take() {
@@ -126,34 +135,28 @@ impl Driver {
 
     pub(super) fn lose(&mut self, cause: String) {
         self.stop_locating();
+        self.revocation = None;
         self.common.strategist.on_lost();
-        if let Some(lost) = self.shared.lose(&cause) {
-            self.tell(&GroupEvent::Lost { partitions: lost.partitions, cause });
+        if let Some(partitions) = self.common.shared.lose(&cause) {
+            self.tell(&GroupEvent::Lost { partitions, cause });
         }
+    }
+
+    /// This consumer is no member any more. What a strategy remembers stays: a member that comes back tells what it had.
+    pub(super) fn unassign(&mut self) {
+        self.stop_locating();
+        self.common.shared.unassign();
     }
 
     pub(super) fn correct(&mut self) {
-        if self.correcting {
+        let examined = self.common.shared.positions();
+        if self.correcting || examined.is_empty() {
             return;
         }
-        let Some((identity, offsets)) = self.shared.positions() else { return };
         self.correcting = true;
         self.spawn(move |common| async move {
-            let result = work::correct(&common, offsets).await;
-            Event::Corrected { identity, result }
-        });
-    }
-
-    pub(super) fn commit_before_leaving(&mut self, identity: Identity) {
-        let due = self.shared.give_up().filter(|a| a.identity == identity).map(|a| a.returned());
-        let commit = due.filter(|offsets| !offsets.is_empty()).map(|o| self.committer(identity, o));
-        self.spawn(move |_| async move {
-            if let Some(commit) = commit
-                && let Err(e) = commit.await
-            {
-                tracing::warn!("{}; what was not committed will be read again", e.text());
-            }
-            Event::CommittedBeforeLeaving
+            let result = work::correct(&common, examined.clone()).await;
+            Event::Corrected { examined, result }
         });
     }
 
@@ -166,7 +169,7 @@ impl Driver {
             return;
         }
         self.auto_commit_due = Some(now + interval);
-        let Some((identity, offsets)) = self.shared.to_auto_commit() else { return };
+        let Some((identity, offsets)) = self.common.shared.to_auto_commit() else { return };
         self.auto_committing = true;
         let commit = self.committer(identity, offsets);
         self.spawn(move |common| async move {
@@ -190,13 +193,6 @@ impl Driver {
         offsets: Offsets,
     ) -> impl Future<Output = Result<(), CommitError>> + 'static {
         let common = Rc::clone(&self.common);
-        async move {
-            if offsets.is_empty() {
-                return Ok(());
-            }
-            let link =
-                common.link().ok_or_else(|| CommitError::NotNow("the coordinator is not known".into()))?;
-            work::commit(&common, &link.rest, identity, offsets).await
-        }
+        async move { work::commit(&common, identity, offsets).await }
     }
 }

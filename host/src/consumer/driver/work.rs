@@ -16,15 +16,19 @@ use crate::assignor::Context;
 use crate::builtin::{Builtin, KEEP};
 use crate::cause::{CallError, Cause};
 use crate::consumer::config::{ConsumerConfig, OffsetReset};
-use crate::consumer::connection::Channel;
 use crate::consumer::error::ConsumerError;
 use crate::consumer::machine::{Identity, Planned};
 use crate::consumer::metadata::{Cluster, TopicProblem};
 use crate::consumer::offsets::{self, End, OffsetError, Offsets};
-use crate::consumer::shared::Assignment;
+use crate::consumer::shared::Key;
 use crate::group::{Group, MemberSubscription};
 use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
 use crate::wire;
+
+/// Assignment user data of a leader with `assignor.block-upgrade` where its strategy gives none. A broker turns no group with such
+/// user data into one of the new protocol (KAFKA-18134: it might be a custom assignor's, and would be lost). Kafka's own strategies, and
+/// those of the other clients, don't look at it; our members don't pass it on to theirs.
+pub(super) const NO_UPGRADE: &[u8] = b"\0assignor.block-upgrade";
 
 /// So many topics that can't be used are told of in one rebalance.
 const TOLD_PROBLEMS: usize = 5;
@@ -92,6 +96,8 @@ async fn make_plan(
     });
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
         let user_data = assignment.user_data.as_deref().filter(|_| with_user_data);
+        let user_data = user_data.filter(|bytes| !bytes.is_empty() || !config.block_upgrade);
+        let user_data = user_data.or(config.block_upgrade.then_some(NO_UPGRADE));
         let bytes = wire::assignment::encode_numbers(&group, &assignment.partitions, user_data);
         bytes.map(|b| (member.id.clone(), Bytes::from(b))).map_err(|e| e.to_string())
     };
@@ -130,43 +136,36 @@ async fn refreshed(common: &Common, topics: &BTreeSet<String>) -> Vec<TopicProbl
     }
 }
 
-/// Finds out where each partition of an assignment starts, until all are found or it is aborted. Partitions that can't be located
-/// yet, for want of a leader, don't hold up the others.
-pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut assignment: Assignment) {
+/// Finds out where partitions start, until all are found or it is aborted. Partitions that can't be located yet, for want of a
+/// leader, don't hold up the others.
+pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTreeSet<Key>) {
     // The driver has ended if nobody receives.
     let tell = |event| drop(common.events.send(event));
-    let all = assignment.partitions.iter().flat_map(|t| t.partitions.iter().map(|p| (t.topic.clone(), *p)));
-    let mut missing: BTreeSet<(String, u32)> = all.collect();
+    let found = |offsets, committed| tell(Event::Located { delivery, offsets, committed });
     let mut pause = Pause::new(&common);
     while !missing.is_empty() {
         match committed(&common, &missing).await {
             Ok(offsets) => {
                 missing.retain(|p| !offsets.contains_key(p));
-                assignment.start(offsets, true);
+                found(offsets, true);
                 break;
             }
             Err(problem) => pause.after(problem).await,
         }
     }
-    let (found, mut problem) = match reset(&common, &missing).await {
-        Ok(found) => found,
-        Err(error) => return tell(Event::Located { delivery, result: Err(error) }),
-    };
-    missing.retain(|p| !found.contains_key(p));
-    assignment.start(found, false);
-    let identity = assignment.identity.clone();
-    tell(Event::Located { delivery, result: Ok(assignment) });
-
     let mut pause = Pause::new(&common);
     while !missing.is_empty() {
-        if let Some(problem) = problem.take() {
-            pause.after(problem).await;
-        }
-        let Ok((offsets, again)) = reset(&common, &missing).await else { return };
-        problem = again.or_else(|| Some(OffsetError::NotNow("the answer lacks partitions".into())));
+        let (offsets, problem) = match reset(&common, &missing).await {
+            Ok(answer) => answer,
+            Err(error) => return tell(Event::Failed(error)),
+        };
         missing.retain(|p| !offsets.contains_key(p));
         if !offsets.is_empty() {
-            tell(Event::Started { identity: identity.clone(), offsets });
+            found(offsets, false);
+        }
+        if !missing.is_empty() {
+            let lacks = || OffsetError::NotNow("the answer lacks partitions".into());
+            pause.after(problem.unwrap_or_else(lacks)).await;
         }
     }
 }
@@ -253,19 +252,44 @@ impl<'a> Pause<'a> {
     }
 }
 
-/// One try to commit.
-pub(super) async fn commit(
+/// Tries to commit until it succeeds, can't succeed any more, or the time is over.
+pub(super) async fn commit_within(
     common: &Common,
-    channel: &Channel,
+    limit: Duration,
     identity: Identity,
     offsets: Offsets,
 ) -> Result<(), CommitError> {
-    let answer = offsets::commit(channel, &common.config.group_id, &identity, &offsets).await;
+    let end = Instant::now() + limit;
+    let mut pause = common.config.retry_backoff;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let tried = tokio::time::timeout(left, commit(common, identity.clone(), offsets.clone())).await;
+        let late = || Err(CommitError::NotNow(format!("no answer within {limit:?}")));
+        match tried.unwrap_or_else(|_| late()) {
+            Err(CommitError::NotNow(_)) if Instant::now() + pause < end => sleep(pause).await,
+            outcome => return outcome,
+        }
+        pause = (pause * 2).min(common.config.retry_backoff_max);
+    }
+}
+
+/// One try to commit.
+pub(super) async fn commit(common: &Common, identity: Identity, offsets: Offsets) -> Result<(), CommitError> {
+    if offsets.is_empty() {
+        return Ok(());
+    }
+    let link = common.link().ok_or_else(|| CommitError::NotNow("the coordinator is not known".into()))?;
+    let answer = offsets::commit(&link.rest, &common.config, &identity, &offsets).await;
     let (code, topic) = answer.map_err(CommitError::NotNow)?;
+    let current = common.shared.is_current(&identity);
     // The driver has ended if nobody receives.
     let _ = common.events.send(Event::Committed { identity, offsets, code });
     match E::try_from_code(code) {
         None => Ok(()),
+        // The group has gone on, and this member with it (Kafka: `OffsetCommitResponseHandler`).
+        Some(E::UnknownMemberId | E::IllegalGeneration | E::FencedInstanceId) if !current => {
+            Err(CommitError::Final(ConsumerError::RebalanceInProgress))
+        }
         Some(E::RebalanceInProgress) => Err(CommitError::Final(ConsumerError::RebalanceInProgress)),
         Some(e @ (E::UnknownMemberId | E::IllegalGeneration | E::FencedInstanceId)) => {
             Err(CommitError::Final(ConsumerError::CommitFailed(format!("{e:?}"))))

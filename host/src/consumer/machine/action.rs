@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 #[cfg(doc)]
 use super::Machine;
+use crate::assignor::Protocol;
 use crate::consumer::clock::Moment;
 use crate::consumer::config::Address;
 use crate::consumer::error::{ConsumerError, GroupEvent};
@@ -24,6 +25,10 @@ pub(in crate::consumer) struct Settings {
     pub(in crate::consumer) retry_backoff_max: Duration,
     /// Names of the strategies, in the order of preference.
     pub(in crate::consumer) strategies: Vec<String>,
+    /// Whether rebalances are cooperative: what the strategies agree on.
+    pub(in crate::consumer) protocol: Protocol,
+    /// Whether this is a static member (`group.instance.id`, KIP-345).
+    pub(in crate::consumer) is_static: bool,
     /// Seeds the spread of back-offs, so that a group does not come back in step.
     pub(in crate::consumer) seed: u64,
 }
@@ -51,10 +56,12 @@ pub(in crate::consumer) enum Action {
     FindCoordinator(RequestId),
     /// Open the two connections to the coordinator, in place of any that are open.
     Connect(Address),
-    /// Ask every strategy for its subscription and, if `commit`, commit what the application has processed as `identity`; answer
-    /// with [`Machine::prepared`].
-    Prepare { round: u64, topics: Vec<String>, commit: Option<Identity>, identity: Identity },
-    /// Send JoinGroup; answer with [`Machine::joined`].
+    /// Have the application give up partitions; answer with [`Machine::revoked`].
+    Revoke(Revocation),
+    /// Ask every strategy for its subscription; answer with [`Machine::prepared`].
+    Prepare { round: u64, topics: Vec<String>, identity: Identity },
+    /// Send JoinGroup; answer with [`Machine::joined`]. The coordinator accepts no commits from its answer on until there is a
+    /// delivery.
     Join { id: RequestId, member_id: String, reason: String, protocols: Vec<(String, Bytes)> },
     /// Run the strategy of this name; answer with [`Machine::planned`]. Without `user_data`, assignments go without.
     Assign {
@@ -72,20 +79,56 @@ pub(in crate::consumer) enum Action {
     Heartbeat { id: RequestId, identity: Identity },
     /// Send LeaveGroup; answer with [`Machine::left`].
     Leave { id: RequestId, member_id: String, reason: String },
-    /// Install an assignment and tell the chosen strategy.
+    /// What is owned has come through a rebalance: it is committed as this identity from now on.
+    Renew(Identity),
+    /// Tell the chosen strategy of an assignment, and install it.
     Deliver(Delivery),
     /// Records may be handed out until then.
     Lease(Moment),
     /// The partitions are lost: hand out nothing any more, commit nothing.
     Lose { cause: String },
-    /// Commit what the application was given, then answer with [`Machine::committed_before_leaving`].
-    CommitBeforeLeaving(Identity),
+    /// This consumer is no member any more, and owns nothing.
+    Unassign,
     /// Tell the observer.
     Event(GroupEvent),
     /// Report an error to the application.
     Fail(ConsumerError),
     /// All is done; the driver may end.
     Closed,
+}
+
+/// Partitions that the application gives up in good order: they are not handed out any more, what is due is committed, the
+/// rebalance listener hears of it, and then they are gone.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::consumer) struct Revocation {
+    pub(in crate::consumer) round: u64,
+    /// As whom to commit.
+    pub(in crate::consumer) identity: Identity,
+    pub(in crate::consumer) partitions: Vec<TopicPartitions>,
+    pub(in crate::consumer) commit: Commit,
+}
+
+/// What is committed before partitions are given up: of all partitions, also of those that stay (Kafka:
+/// `ConsumerCoordinator.onJoinPrepare`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::consumer) enum Commit {
+    /// What the application has processed, where commits are automatic.
+    Processed,
+    /// What the application was given.
+    Returned,
+    Nothing,
+}
+
+/// What becomes of the membership when a consumer closes (KIP-1092).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Membership {
+    /// A dynamic member leaves the group, a static one remains.
+    #[default]
+    Default,
+    /// Leave the group: its partitions go to others at once.
+    Leave,
+    /// Remain: the group waits for `session.timeout.ms`, so that a successor may come.
+    Remain,
 }
 
 /// An assignment of this member.
@@ -95,7 +138,10 @@ pub(in crate::consumer) struct Delivery {
     /// The index of the strategy that the group runs.
     pub(in crate::consumer) strategy: usize,
     pub(in crate::consumer) leader: bool,
+    /// All that the member owns now.
     pub(in crate::consumer) partitions: Vec<TopicPartitions>,
+    /// What of it was not owned before.
+    pub(in crate::consumer) added: Vec<TopicPartitions>,
     pub(in crate::consumer) user_data: Option<Vec<u8>>,
 }
 

@@ -5,30 +5,62 @@
 //! test.
 //!
 //! ```text
-//!            subscribe + poll             both done            coordinator known, back-off over
-//!     Idle ───────────────────► Preparing ─────────► Waiting ─────────────────────────────────► Joining
-//!      ▲                            ▲                   ▲ ▲                                        │
-//!      │ left for want of polls     │ rejoin, once the  │ └── try again, with the same bytes ──────┤
-//!      │                            │ application polls │                                  leader  ▼  follower
-//!      └────────────────────────── Stable ◄─────────── Syncing ◄────────────── Assigning ◄─────────┴───► Syncing
+//!            poll                  given up          asked         coordinator known, back-off over
+//!     Idle ────────► Revoking ─────────────► Preparing ────► Waiting ──────────────────────► Joining
+//!      ▲              ▲  ▲  │                    ▲             ▲ ▲                              │
+//!      │ no polls     │  │  │ given up           │ lost        │ └─ try again, same bytes ──────┤
+//!      │              │  │  ▼                    │             │                        leader  ▼  follower
+//!      └─────────── Stable ◄──────── Synced ◄── Syncing ◄── Assigning ◄────────────────────────┴──► Syncing
+//!          poll, to rejoin       something is taken away, poll
 //! ```
 //!
-//! - *Preparing*: what the application has processed is committed, and every strategy is asked for its subscription: once per
-//!   rebalance, since changed bytes would start another one.
-//! - *Waiting*: for the coordinator's address and the end of a back-off.
-//! - *Stable*: partitions are delivered. The next rebalance begins at a poll of the application, for only then is what it was
-//!   given done with; or at once, when the partitions are lost.
+//! # One rebalance, in order
 //!
-//! Heartbeats flow from JoinGroup's response on, in *Assigning* and *Syncing* as well: a slow strategy must not cost the
-//! session. Eager rebalances only: nothing is owned outside *Stable*.
+//! The order of calls is Kafka's (`ConsumerCoordinator`), under both protocols:
+//!
+//! 1. The rebalance waits until the application polls, for only then is what it was given done with. What it has processed is
+//!    committed, if commits are automatic. *Revoking*: under the eager protocol everything is given up; under the cooperative one
+//!    only partitions of topics that are not subscribed any more. The rebalance listener hears of it, and may commit itself,
+//!    before the partitions are gone.
+//! 2. *Preparing*: every strategy is asked for its subscription, once per rebalance, since changed bytes would start another one.
+//!    JoinGroup carries them, with what is owned and the generation in which that was installed.
+//! 3. *Joining*, *Assigning* (the leader), *Syncing*. Heartbeats flow from JoinGroup's response on: a slow strategy must not cost the
+//!    session. A member that owns partitions sends them while it joins, too, and goes on handing out their records.
+//! 4. *Synced*: what the assignment takes away is given up at the next poll, as in step 1. With nothing to give up this step is
+//!    skipped.
+//! 5. *Stable*: the chosen strategy hears of the whole assignment, and the listener of what was added. Partitions that stay are
+//!    not touched.
+//! 6. A member that had to give something up in step 4 joins again at once: what it gave up is then assigned to its new owner.
+//!
+//! A member whose generation is gone has *lost* its partitions: nothing is committed, the listener hears so, and it joins again
+//! without waiting for a poll.
+//!
+//! # Which protocol
+//!
+//! Each member derives it from its own list: the strategies' common protocols, cooperative first, as in Kafka. Members of one group
+//! may differ while lists are changed in a rolling upgrade. That is safe because claims are told by whom owns something, and because
+//! our leader gives nobody what another one claims ([`withhold`](crate::plan::withhold)), whatever the strategy or its own protocol.
+//!
+//! # The lease
+//!
+//! Records are handed out until a moment before which nobody else can have been given the partitions. The coordinator lets go of a
+//! member when no sign of life came for `session.timeout.ms`, or when a group's rebalance goes on without it, after the
+//! group's rebalance time-out, which is not shorter than this member's `max.poll.interval.ms`. So the lease is the earlier of
+//!
+//! - *kept* plus `session.timeout.ms`: when the last request was sent that shows the coordinator a living member, and that it is known
+//!   to have answered. A heartbeat that is told of a rebalance counts: the member is known.
+//! - *intact* plus `max.poll.interval.ms`: when the last request was sent that proves, by its answer, that no rebalance
+//!   had begun that could go on without this member. A heartbeat that is told of a rebalance does not count.
+//!
+//! While JoinGroup is under way the coordinator keeps the member's session alive by itself, but this member can't know whether JoinGroup
+//! has arrived; were it lost, the group would go on without this member. Heartbeats are what tells, and so they go on.
 
 mod action;
 mod backoff;
+mod leaving;
+mod ownership;
+mod rebalance;
 mod responses;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
-mod tests;
 mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,28 +70,59 @@ use bytes::Bytes;
 
 use super::clock::Moment;
 use super::error::{ConsumerError, GroupEvent};
-use crate::assignor::Interest;
-use crate::group::Subscription;
-use crate::wire;
-
+use crate::assignor::Protocol;
 use backoff::Backoff;
+use ownership::{Owned, Partitions};
 
-pub(super) use action::{Action, Delivery, Identity, Planned, RequestId, Settings};
+pub use action::Membership;
+pub(super) use action::{Action, Commit, Delivery, Identity, Planned, RequestId, Revocation, Settings};
 pub(super) use responses::{Coordinator, Join, JoinedMember, Sync};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
-    Preparing { round: u64 },
+    /// The application gives up `giving_up`.
+    Revoking {
+        round: u64,
+        then: Then,
+    },
+    Preparing {
+        round: u64,
+    },
     Waiting,
-    Joining { id: RequestId },
-    Assigning { round: u64 },
-    Syncing { id: RequestId, sent: Moment },
-    Stable { since: Moment },
-    Committing,
-    Leaving { id: RequestId },
+    Joining {
+        id: RequestId,
+    },
+    Assigning {
+        round: u64,
+    },
+    Syncing {
+        id: RequestId,
+        sent: Moment,
+    },
+    /// `due` waits for the application's poll.
+    Synced,
+    Stable {
+        since: Moment,
+    },
+    Leaving {
+        id: RequestId,
+    },
     Failed,
     Closed,
+}
+
+/// What follows when partitions are given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Another rebalance.
+    Join,
+    /// The assignment that takes them away.
+    Deliver,
+    /// This leader leaves, and comes back as a follower.
+    StepDown,
+    Unsubscribe,
+    Close,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +156,23 @@ pub(super) struct Machine {
     protocols: Vec<(String, Bytes)>,
     /// The subscription has changed since the bytes were made.
     stale: bool,
+    owned: Owned,
+    /// Part of what is owned, while *Revoking*.
+    giving_up: Partitions,
+    /// What the coordinator has assigned, until it is delivered.
+    due: Option<Delivery>,
     /// The strategy of the current generation, and whether this member leads it.
     strategy: usize,
     leader: bool,
+    /// How many members the leader has seen in the current generation.
+    members: usize,
+    /// Which strategies have no working plugin behind them.
+    degraded: Vec<bool>,
+    /// The leader is about to leave because its strategy is degraded, and with how many members it last did so.
+    steps_down: bool,
+    stepped_down_among: usize,
+    /// The broker assigns the partitions of this group (KIP-848).
+    broker_assigns: bool,
     /// The topics of the group that this member leads, and the partition counts that its plan was made with; `None` where it came
     /// back to a plan that stands, and takes them as they are when it looks next.
     watched: BTreeMap<String, Option<u32>>,
@@ -103,19 +180,28 @@ pub(super) struct Machine {
     racks: Option<u64>,
     /// No JoinGroup before then.
     join_after: Moment,
+    /// When the first JoinGroup was sent since one was accepted.
+    first_join: Option<Moment>,
     backoff: Backoff,
     /// SyncGroups in a row that the broker refused without a reason: see [`Self::lighten`].
     syncs_refused: u32,
     beat: Option<Beat>,
     beat_due: Moment,
-    /// Until when records may be handed out, and until when the coordinator is known to keep this member: the latter goes on
-    /// while the group rebalances, and then the former does not, because the group may complete without this member.
+    /// SyncGroup of the current generation was answered.
+    synced: bool,
+    /// See "The lease" above: the lease, and the two moments that it is the earlier one of.
     lease: Moment,
     kept: Moment,
+    intact: Moment,
+    /// When something was delivered last.
+    delivered: Moment,
     in_poll: bool,
     last_poll: Moment,
     /// When an asked-for rebalance is due, and why.
     requested: Option<(Moment, String)>,
+    /// What becomes of the membership in the end, and whether what the application was given is committed then.
+    membership: Membership,
+    commits_last: bool,
     next_id: u64,
     actions: VecDeque<Action>,
 }
@@ -133,20 +219,34 @@ impl Machine {
             join_reason: String::new(),
             protocols: Vec::new(),
             stale: false,
+            owned: Owned::default(),
+            giving_up: Partitions::default(),
+            due: None,
             strategy: 0,
             leader: false,
+            members: 0,
+            degraded: Vec::new(),
+            steps_down: false,
+            stepped_down_among: 1,
+            broker_assigns: false,
             watched: BTreeMap::new(),
             racks: None,
             join_after: now,
+            first_join: None,
             backoff,
             syncs_refused: 0,
             beat: None,
             beat_due: now,
+            synced: false,
             lease: now,
             kept: now,
+            intact: now,
+            delivered: now,
             in_poll: false,
             last_poll: now,
             requested: None,
+            membership: Membership::Default,
+            commits_last: false,
             next_id: 0,
             actions: VecDeque::new(),
         }
@@ -157,10 +257,14 @@ impl Machine {
         self.actions.pop_front()
     }
 
-    /// Whether the next rebalance waits for the application: the driver calls [`Self::may_rejoin`] as soon as nothing that it was
-    /// given is still being processed.
-    pub(super) fn wants_to_rejoin(&self) -> bool {
-        self.rejoin.is_some() && matches!(self.state, State::Idle | State::Stable { .. })
+    /// Whether what comes next waits for the application: the driver calls [`Self::at_poll`] as soon as nothing that it was given is
+    /// still being processed.
+    pub(super) fn waits_for_poll(&self) -> bool {
+        match self.state {
+            State::Idle | State::Stable { .. } => self.rejoin.is_some(),
+            State::Synced => true,
+            _ => false,
+        }
     }
 
     /// Topics whose partition counts the leader watches.
@@ -182,10 +286,10 @@ impl Machine {
         self.stale = true;
         let cause = if first { "first subscription" } else { "the subscription changed" };
         match self.state {
-            State::Preparing { .. } | State::Waiting => self.prepare(cause.into(), None),
-            // What is under way can't be taken back: the answer finds the bytes stale and begins again.
-            State::Joining { .. } | State::Assigning { .. } | State::Syncing { .. } => {}
-            _ => self.rejoin = Some(cause.into()),
+            State::Preparing { .. } | State::Waiting => self.prepare(cause.into()),
+            State::Idle | State::Stable { .. } | State::Leaving { .. } => self.rejoin = Some(cause.into()),
+            // What is under way can't be taken back: its outcome finds the bytes stale and begins again.
+            _ => {}
         }
         self.drive(now);
     }
@@ -196,176 +300,18 @@ impl Machine {
         self.last_poll = last_poll;
     }
 
-    /// The application has let go of everything: the rebalance that waited for it begins.
-    pub(super) fn may_rejoin(&mut self, now: Moment) {
-        let Some(cause) = self.rejoin.take_if(|_| matches!(self.state, State::Idle | State::Stable { .. }))
-        else {
-            return;
-        };
-        let commit = matches!(self.state, State::Stable { .. }).then(|| self.identity.clone());
-        self.prepare(cause, commit);
-        self.drive(now);
-    }
-
     /// Asks for a rebalance after a time. Only the leader's starts one; a later request replaces an earlier one.
     pub(super) fn request_rebalance(&mut self, now: Moment, after: Duration, cause: String) {
         self.requested = Some((now + after, cause));
         self.drive(now);
     }
 
-    /// Leaves the group, after a last commit if there is something to commit.
-    pub(super) fn close(&mut self, now: Moment, commit: bool) {
-        if matches!(self.state, State::Committing | State::Leaving { .. } | State::Closed) {
-            return;
-        }
-        self.cancel_assign();
-        if commit && matches!(self.state, State::Stable { .. }) {
-            self.state = State::Committing;
-            self.actions.push_back(Action::CommitBeforeLeaving(self.identity.clone()));
-        } else {
-            self.leave_and_close();
-        }
-        self.drive(now);
-    }
-
-    /// The commit before leaving is done, whatever became of it.
-    pub(super) fn committed_before_leaving(&mut self, now: Moment) {
-        if self.state == State::Committing {
-            self.leave_and_close();
-        }
-        self.drive(now);
-    }
-
-    fn leave_and_close(&mut self) {
-        let member = !matches!(self.state, State::Failed) && !self.identity.member_id.is_empty();
-        if member && self.coordinator == Seeking::Known {
-            let id = self.leave("the consumer is closed");
-            self.state = State::Leaving { id };
-        } else {
-            self.closed();
-        }
-    }
-
-    fn leave(&mut self, reason: &str) -> RequestId {
-        let id = self.id();
-        let member_id = std::mem::take(&mut self.identity.member_id);
-        self.reset();
-        self.actions.push_back(Action::Leave { id, member_id, reason: reason.to_owned() });
-        self.actions.push_back(Action::Event(GroupEvent::Left { cause: reason.to_owned() }));
-        id
-    }
-
-    fn closed(&mut self) {
-        self.state = State::Closed;
-        self.actions.push_back(Action::Closed);
-    }
-
-    // Answers of the driver's own work.
-
-    /// The strategies' subscriptions, in their order; the commit that went with it is done, whatever became of it.
-    pub(super) fn prepared(&mut self, now: Moment, round: u64, interests: Vec<Interest>) {
-        if self.state != (State::Preparing { round }) {
-            return;
-        }
-        self.protocols.clear();
-        for (name, interest) in self.settings.strategies.clone().into_iter().zip(interests) {
-            let blob = self.subscription_blob(interest).or_else(|e| {
-                self.trouble(format!(
-                    "the subscription of {name:?} can't be encoded ({e}): joining with all topics and no user data"
-                ));
-                self.subscription_blob(Interest::all(&self.topics))
-            });
-            match blob {
-                Ok(blob) => self.protocols.push((name, blob)),
-                Err(e) => self.trouble(format!("the topics can't be encoded for {name:?}: {e}")),
-            }
-        }
-        self.state = State::Waiting;
-        self.drive(now);
-    }
-
-    fn subscription_blob(&self, interest: Interest) -> Result<Bytes, wire::WireError> {
-        let mut topics = interest.topics;
-        // The broker compares bytes: an unsorted list would cause needless rebalances (KAFKA-12898).
-        topics.sort();
-        topics.dedup();
-        let subscription = Subscription {
-            topics: topics.into(),
-            user_data: interest.user_data,
-            owned: Vec::new(),
-            generation: None,
-            rack: self.settings.rack.clone(),
-        };
-        wire::subscription::encode(&subscription, wire::HIGHEST_VERSION).map(Bytes::from)
-    }
-
-    /// The leader's plan, or why there is none.
-    pub(super) fn planned(&mut self, now: Moment, round: u64, planned: Result<Planned, String>) {
-        if self.state != (State::Assigning { round }) {
-            return;
-        }
-        match planned {
-            Ok(planned) => {
-                self.watched = planned.counts.into_iter().map(|(topic, n)| (topic, Some(n))).collect();
-                self.racks = planned.racks;
-                self.send_sync(now, planned.blobs);
-            }
-            Err(e) => {
-                self.trouble(format!("the leader has no plan: {e}; joining again"));
-                self.back_off(now);
-                self.state = State::Waiting;
-            }
-        }
-        self.drive(now);
-    }
-
-    /// Partition counts of watched topics, and the racks of their replicas, have been looked up again.
-    pub(super) fn looked_up(&mut self, now: Moment, counts: &BTreeMap<String, u32>, racks: Option<u64>) {
-        if !self.leader {
-            return;
-        }
-        if self.watched.values().any(Option::is_none) {
-            self.racks = racks;
-        }
-        let mut change = None;
-        for (topic, watched) in &mut self.watched {
-            let after = counts.get(topic).copied().unwrap_or(0);
-            let before = *watched.get_or_insert(after);
-            if before != after {
-                change = Some(format!("topic {topic} has {after} partitions, it was assigned with {before}"));
-            }
-        }
-        if racks != self.racks {
-            change.get_or_insert_with(|| "partitions have replicas in other racks".into());
-        }
-        if let (Some(change), State::Stable { .. }) = (change, self.state) {
-            self.rejoin.get_or_insert(change);
-        }
-        self.drive(now);
-    }
-
     // Progress.
-
-    fn prepare(&mut self, cause: String, commit: Option<Identity>) {
-        let round = self.id();
-        self.stale = false;
-        self.rejoin = None;
-        self.requested = None;
-        self.state = State::Preparing { round };
-        self.actions.push_back(Action::Event(GroupEvent::Joining { cause: cause.clone() }));
-        self.actions.push_back(Action::Prepare {
-            round,
-            topics: self.topics.clone(),
-            commit,
-            identity: self.identity.clone(),
-        });
-        self.join_reason = cause;
-    }
 
     /// Everything that became possible, or due, is done.
     fn drive(&mut self, now: Moment) {
         if self.state == State::Waiting && self.stale {
-            self.prepare("the subscription changed".into(), None);
+            self.prepare("the subscription changed".into());
         }
         if let (Seeking::Unknown(after), true) = (self.coordinator, self.wants_coordinator())
             && now >= after
@@ -378,7 +324,7 @@ impl Machine {
             return;
         }
         if self.state == State::Waiting && now >= self.join_after {
-            self.send_join();
+            self.send_join(now);
         }
         if self.beats() && self.beat.is_none() && now >= self.beat_due {
             let id = self.id();
@@ -388,10 +334,12 @@ impl Machine {
         }
     }
 
-    fn send_join(&mut self) {
+    fn send_join(&mut self, now: Moment) {
         let id = self.id();
         self.state = State::Joining { id };
+        // What a heartbeat from before says is overtaken by JoinGroup's answer.
         self.beat = None;
+        self.first_join.get_or_insert(now);
         self.actions.push_back(Action::Join {
             id,
             member_id: self.identity.member_id.clone(),
@@ -407,9 +355,13 @@ impl Machine {
         self.actions.push_back(Action::Sync { id, identity: self.identity.clone(), protocol, plan });
     }
 
-    fn lose(&mut self, cause: &str) {
-        self.actions.push_back(Action::Lose { cause: cause.to_owned() });
-        self.prepare(cause.to_owned(), None);
+    /// Whether something was delivered and is neither given up nor lost.
+    fn owns(&self) -> bool {
+        self.owned.generation.is_some()
+    }
+
+    fn is_cooperative(&self) -> bool {
+        self.settings.protocol == Protocol::Cooperative
     }
 
     /// Nothing of this membership holds any more.
@@ -421,8 +373,10 @@ impl Machine {
     fn reset_generation(&mut self) {
         self.identity.generation = -1;
         self.beat = None;
+        self.synced = false;
         self.lease = Moment::default();
         self.kept = Moment::default();
+        self.intact = Moment::default();
         self.actions.push_back(Action::Lease(self.lease));
     }
 
@@ -446,10 +400,11 @@ impl Machine {
 
     fn fail(&mut self, error: ConsumerError) {
         let retriable = error.is_retriable();
-        if matches!(self.state, State::Stable { .. }) {
-            self.actions.push_back(Action::Lose { cause: error.to_string() });
-        }
         self.cancel_assign();
+        self.let_go(&error.to_string());
+        if let State::Revoking { then: Then::Close, .. } = self.state {
+            return self.closed();
+        }
         self.state = if retriable { State::Idle } else { State::Failed };
         self.rejoin = retriable.then(|| format!("trying again after: {error}"));
         self.actions.push_back(Action::Event(GroupEvent::Failed { error: error.clone() }));

@@ -2,7 +2,7 @@
 
 use kafka_protocol::ResponseError as E;
 
-use super::{Action, Beat, Delivery, Identity, Machine, RequestId, Seeking, State};
+use super::{Action, Beat, Delivery, Identity, Machine, Partitions, RequestId, Seeking, State, Then};
 use crate::consumer::clock::Moment;
 use crate::consumer::config::Address;
 use crate::consumer::error::{ConsumerError, GroupEvent};
@@ -115,11 +115,20 @@ impl Machine {
     fn join_accepted(&mut self, now: Moment, join: Join) {
         self.backoff.reset();
         self.join_after = now;
+        // What it said of the generation before is over.
+        self.beat = None;
+        let sent = self.first_join.take().unwrap_or(now);
+        if join.generation != self.identity.generation {
+            self.synced = false;
+            // The generation began after one of the JoinGroups had come that are not answered before.
+            self.intact_since(sent);
+        }
         self.identity = Identity { member_id: join.member_id, generation: join.generation };
         // The coordinator's session timer runs from its answer on.
+        self.kept_since(sent);
         self.beat_due = now;
         if self.stale {
-            return self.prepare("the subscription changed".into(), None);
+            return self.prepare("the subscription changed".into());
         }
         let Some(strategy) = self.settings.strategies.iter().position(|s| *s == join.protocol) else {
             return self.fail(ConsumerError::Refused(format!(
@@ -132,13 +141,15 @@ impl Machine {
             let chosen = join.protocol.clone();
             self.actions.push_back(Action::Event(GroupEvent::FirstChoiceNotChosen { wanted, chosen }));
         }
-        if join.leader.is_empty() {
-            self.trouble(
-                "the group has no leader: its broker assigns the partitions (KIP-848), and no strategy of its members runs".into(),
-            );
+        // A group of the new protocol has no leader, and answers with each member's own first name.
+        let broker_assigns = join.leader.is_empty();
+        if broker_assigns && !self.broker_assigns {
+            self.actions.push_back(Action::Event(GroupEvent::BrokerAssigns { strategy: join.protocol.clone() }));
         }
+        self.broker_assigns = broker_assigns;
         self.strategy = strategy;
         self.leader = join.leader == self.identity.member_id;
+        self.members = join.members.len();
         self.watched.clear();
         if !self.leader || join.members.is_empty() {
             return self.send_sync(now, Vec::new());
@@ -182,8 +193,8 @@ impl Machine {
         self.state = State::Waiting;
         match error {
             E::UnknownMemberId | E::IllegalGeneration => {
-                self.forget(error);
                 self.back_off(now);
+                self.generation_over(error);
             }
             E::RebalanceInProgress | E::CoordinatorLoadInProgress => self.back_off(now),
             E::CoordinatorNotAvailable | E::NotCoordinator => self.forget_coordinator(now),
@@ -205,8 +216,8 @@ impl Machine {
                     match error {
                         E::RebalanceInProgress => {}
                         E::UnknownMemberId | E::IllegalGeneration => {
-                            self.forget(error);
                             self.back_off(now);
+                            self.generation_over(error);
                         }
                         E::CoordinatorLoadInProgress => self.back_off(now),
                         E::CoordinatorNotAvailable | E::NotCoordinator => self.forget_coordinator(now),
@@ -261,30 +272,36 @@ impl Machine {
                 return;
             }
         };
-        // Bytes of an older subscription may have been answered (Kafka: ConsumerCoordinator.onJoinComplete).
-        if let Some(alien) = partitions.iter().find(|p| !self.topics.contains(&p.topic)) {
-            let cause = format!(
-                "the leader assigned topic {:?}, to which this member is not subscribed",
-                alien.topic
-            );
+        // Bytes of an older subscription may have been answered (Kafka: ConsumerCoordinator.onJoinComplete). What is owned stays so,
+        // and is claimed again.
+        let assigned = Partitions::of(partitions);
+        if let Some(alien) = assigned.topics().find(|topic| !self.topics.contains(topic)) {
+            let cause = format!("the leader assigned topic {alien:?}, to which this member is not subscribed");
             self.trouble(format!("{cause}; joining again"));
             self.back_off(now);
-            return self.prepare(cause, None);
+            return self.prepare(cause);
         }
         self.backoff.reset();
         self.syncs_refused = 0;
-        self.state = State::Stable { since: now };
-        if self.stale {
-            self.rejoin = Some("the subscription changed".into());
+        self.synced = true;
+        self.kept_since(sent);
+        self.intact_since(sent);
+        if self.owns() {
+            self.actions.push_back(Action::Renew(self.identity.clone()));
         }
-        self.extend_lease(sent);
-        self.actions.push_back(Action::Deliver(Delivery {
+        self.due = Some(Delivery {
             identity: self.identity.clone(),
             strategy: self.strategy,
             leader: self.leader,
-            partitions,
+            partitions: assigned.listed(),
+            added: assigned.without(&self.owned.partitions).listed(),
             user_data,
-        }));
+        });
+        if self.taken().is_empty() {
+            self.deliver(now);
+        } else {
+            self.state = State::Synced;
+        }
     }
 
     /// Heartbeat's answer, or why there is none.
@@ -295,27 +312,28 @@ impl Machine {
         answer: Result<i16, String>,
     ) {
         let Some(Beat { sent, .. }) = self.beat.take_if(|beat| beat.id == id) else { return };
-        let stable = matches!(self.state, State::Stable { .. });
+        // While JoinGroup or SyncGroup is under way, its answer tells more.
+        let awaits = matches!(self.state, State::Joining { .. } | State::Assigning { .. } | State::Syncing { .. });
         match answer.map(E::try_from_code) {
             Ok(None) => {
                 self.backoff.reset();
-                self.extend_lease(sent);
-            }
-            Ok(Some(E::RebalanceInProgress)) => {
-                // The member is known, and stays so for the rebalance time-out. While it assigns or syncs, older brokers say
-                // this of every heartbeat: there SyncGroup's answer tells.
-                self.extend_kept(sent);
-                if stable {
-                    self.rejoin.get_or_insert_with(|| "the group is rebalancing".into());
+                self.kept_since(sent);
+                if self.synced {
+                    self.intact_since(sent);
                 }
             }
+            Ok(Some(E::RebalanceInProgress)) => {
+                // While it assigns or syncs, older brokers say this of every heartbeat.
+                self.kept_since(sent);
+                self.hear_of_rebalance();
+            }
             Ok(Some(error @ (E::UnknownMemberId | E::IllegalGeneration))) => self.generation_lost(error),
-            Ok(Some(E::CoordinatorNotAvailable | E::NotCoordinator)) | Err(_) if stable => {
+            Ok(Some(E::CoordinatorNotAvailable | E::NotCoordinator)) | Err(_) if !awaits => {
                 self.forget_coordinator(now);
             }
             Ok(Some(E::FencedInstanceId)) => self.fail(ConsumerError::Fenced),
             Ok(Some(E::GroupAuthorizationFailed)) => self.fail(self.not_authorised()),
-            // Answered by JoinGroup or SyncGroup, which are under way; otherwise by the next heartbeat, or the lease.
+            // Otherwise the next heartbeat tells, or the lease.
             Ok(Some(_)) | Err(_) => {}
         }
         self.drive(now);
@@ -326,17 +344,24 @@ impl Machine {
         if *identity != self.identity {
             return;
         }
-        let stable = matches!(self.state, State::Stable { .. });
         match E::try_from_code(error) {
             Some(error @ (E::UnknownMemberId | E::IllegalGeneration)) => self.generation_lost(error),
-            Some(E::RebalanceInProgress) if stable => {
-                self.rejoin.get_or_insert_with(|| "the group is rebalancing".into());
+            Some(E::RebalanceInProgress) => self.hear_of_rebalance(),
+            Some(E::CoordinatorNotAvailable | E::NotCoordinator | E::RequestTimedOut)
+                if matches!(self.state, State::Revoking { .. } | State::Synced | State::Stable { .. }) =>
+            {
+                self.forget_coordinator(now);
             }
-            Some(E::CoordinatorNotAvailable | E::NotCoordinator) if stable => self.forget_coordinator(now),
             Some(E::FencedInstanceId) => self.fail(ConsumerError::Fenced),
             _ => {}
         }
         self.drive(now);
+    }
+
+    fn hear_of_rebalance(&mut self) {
+        if let State::Stable { .. } = self.state {
+            self.rejoin.get_or_insert_with(|| "the group is rebalancing".into());
+        }
     }
 
     /// LeaveGroup is answered, or will not be.
@@ -346,29 +371,28 @@ impl Machine {
         }
     }
 
+    /// A heartbeat or commit was told that the generation is gone.
     fn generation_lost(&mut self, error: E) {
-        let cause = match error {
-            E::UnknownMemberId => "the group does not know this member any more",
-            _ => "the group has gone on to another generation without this member",
-        };
         match self.state {
-            State::Stable { .. } => {
-                self.forget(error);
-                self.lose(cause);
-            }
-            State::Assigning { .. } | State::Syncing { .. } => {
-                self.cancel_assign();
-                self.forget(error);
-                self.state = State::Waiting;
-            }
-            State::Preparing { .. } => self.forget(error),
-            _ => {}
+            // JoinGroup's answer tells: the generation that a heartbeat named may just have been followed by the next.
+            State::Joining { .. } | State::Idle | State::Leaving { .. } | State::Failed | State::Closed => {}
+            // Too late to begin anew: it ends in any case.
+            State::Revoking { then: Then::Unsubscribe | Then::Close, .. } => {}
+            _ => self.generation_over(error),
         }
     }
 
-    /// After ILLEGAL_GENERATION the member id stays good; after UNKNOWN_MEMBER_ID it does not.
-    fn forget(&mut self, error: E) {
+    /// The generation is gone. After ILLEGAL_GENERATION the member id stays good; after UNKNOWN_MEMBER_ID it does not.
+    fn generation_over(&mut self, error: E) {
         if error == E::UnknownMemberId { self.reset() } else { self.reset_generation() }
+        if self.owns() || matches!(self.state, State::Revoking { .. } | State::Synced | State::Stable { .. }) {
+            return self.lose(gone(error));
+        }
+        // The bytes claim nothing: they serve again.
+        if let State::Assigning { .. } | State::Syncing { .. } | State::Waiting = self.state {
+            self.cancel_assign();
+            self.state = State::Waiting;
+        }
     }
 
     fn coordinator_lost(&mut self, now: Moment, request: &str, error: &str) {
@@ -394,6 +418,9 @@ impl Machine {
             E::InvalidGroupId => {
                 ConsumerError::Refused(format!("group.id {:?} is invalid", self.settings.group_id))
             }
+            E::UnsupportedVersion if self.settings.is_static => ConsumerError::Refused(format!(
+                "it does not know this {request}; brokers before Kafka 2.3 know no group.instance.id"
+            )),
             E::UnsupportedVersion => ConsumerError::Refused(format!("it does not know this {request}")),
             other => {
                 // Brokers add errors: what isn't known is tried again.
@@ -406,5 +433,12 @@ impl Machine {
 
     fn not_authorised(&self) -> ConsumerError {
         ConsumerError::GroupAuthorization { group: self.settings.group_id.clone() }
+    }
+}
+
+fn gone(error: E) -> &'static str {
+    match error {
+        E::UnknownMemberId => "the group does not know this member any more",
+        _ => "the group has gone on to another generation without this member",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Action, GroupEvent, Machine, Seeking, State};
+use super::{Action, Machine, Seeking, State, Then};
 use crate::consumer::clock::Moment;
 
 impl Machine {
@@ -19,11 +19,13 @@ impl Machine {
         if self.beats() && self.beat.is_none() && self.coordinator == Seeking::Known {
             at(self.beat_due);
         }
-        if let State::Stable { since } = self.state {
-            at(self.expiry(since));
-            if let (Some((due, _)), true, None) = (&self.requested, self.leader, &self.rejoin) {
-                at((*due).max(since + self.rebalance_gap()));
-            }
+        if let Some(expiry) = self.expiry() {
+            at(expiry);
+        }
+        if let State::Stable { since } = self.state
+            && let (Some((due, _)), true, None) = (&self.requested, self.leader, &self.rejoin)
+        {
+            at((*due).max(since + self.rebalance_gap()));
         }
         if self.must_poll() && !self.in_poll {
             at(self.last_poll + self.settings.max_poll_interval);
@@ -36,12 +38,13 @@ impl Machine {
         if self.must_poll() && !self.in_poll && now >= self.last_poll + self.settings.max_poll_interval {
             self.leave_for_want_of_polls();
         }
+        if self.expiry().is_some_and(|expiry| now >= expiry) {
+            self.forget_coordinator(now);
+            self.lose("no heartbeat was acknowledged within session.timeout.ms");
+        }
         if let State::Stable { since } = self.state {
             let gap = since + self.rebalance_gap();
-            if now >= self.expiry(since) {
-                self.forget_coordinator(now);
-                self.lose("no heartbeat was acknowledged within session.timeout.ms");
-            } else if self.leader
+            if self.leader
                 && self.rejoin.is_none()
                 && let Some((_, cause)) = self.requested.take_if(|(due, _)| now >= (*due).max(gap))
             {
@@ -58,67 +61,67 @@ impl Machine {
 
     /// When partitions count as lost: a session after the last sign of life that is known to have reached the coordinator, or
     /// after the delivery if that came later (nothing is handed out before a heartbeat then).
-    fn expiry(&self, since: Moment) -> Moment {
-        self.kept.max(since + self.settings.session_timeout)
+    fn expiry(&self) -> Option<Moment> {
+        let ends =
+            matches!(self.state, State::Revoking { then: Then::Unsubscribe | Then::Close, .. });
+        (self.owns() && !ends).then(|| self.kept.max(self.delivered + self.settings.session_timeout))
     }
 
     fn must_poll(&self) -> bool {
         !matches!(
             self.state,
-            State::Idle | State::Committing | State::Leaving { .. } | State::Failed | State::Closed
+            State::Idle
+                | State::Revoking { then: Then::Unsubscribe | Then::Close, .. }
+                | State::Leaving { .. }
+                | State::Failed
+                | State::Closed
         )
     }
 
-    fn leave_for_want_of_polls(&mut self) {
-        let cause = format!(
-            "no poll for {} ms (max.poll.interval.ms): poll more often, fetch fewer records at once, or raise it",
-            self.settings.max_poll_interval.as_millis()
-        );
-        self.cancel_assign();
-        let owned = matches!(self.state, State::Stable { .. });
-        self.state = State::Idle;
-        if owned {
-            self.actions.push_back(Action::Lose { cause: cause.clone() });
-        }
-        if !self.identity.member_id.is_empty() && self.coordinator == Seeking::Known {
-            self.leave(&cause);
-        } else {
-            self.reset();
-            self.actions.push_back(Action::Event(GroupEvent::Left { cause }));
-        }
-        self.rejoin = Some("polls again after max.poll.interval.ms".into());
-    }
-
     pub(super) fn wants_coordinator(&self) -> bool {
-        matches!(self.state, State::Preparing { .. } | State::Waiting | State::Stable { .. })
+        matches!(
+            self.state,
+            State::Revoking { .. }
+                | State::Preparing { .. }
+                | State::Waiting
+                | State::Synced
+                | State::Stable { .. }
+        )
     }
 
-    /// Whether heartbeats flow. Not while JoinGroup is under way: the coordinator then waits for others, and knows that this
-    /// member is alive.
+    /// Whether heartbeats flow. While JoinGroup is under way the coordinator knows that this member is alive: only a member that
+    /// owns partitions needs them then, for its lease.
     pub(super) fn beats(&self) -> bool {
-        self.identity.generation >= 0
-            && matches!(
-                self.state,
-                State::Preparing { .. }
-                    | State::Assigning { .. }
-                    | State::Syncing { .. }
-                    | State::Stable { .. }
-            )
+        let sends = match self.state {
+            State::Revoking { .. }
+            | State::Preparing { .. }
+            | State::Assigning { .. }
+            | State::Syncing { .. }
+            | State::Synced
+            | State::Stable { .. } => true,
+            State::Waiting | State::Joining { .. } => self.owns(),
+            State::Idle | State::Leaving { .. } | State::Failed | State::Closed => false,
+        };
+        sends && self.identity.generation >= 0
     }
 
-    /// The coordinator kept this member when it answered what was sent then, and the group was not rebalancing. A rebalance that
-    /// began later can't complete without this member before the rebalance time-out has passed, nor can it be expelled
-    /// before the session time-out has.
-    pub(super) fn extend_lease(&mut self, sent: Moment) {
-        self.extend_kept(sent);
-        let until = sent + self.settings.session_timeout.min(self.settings.max_poll_interval);
+    /// What was sent then shows the coordinator a living member.
+    pub(super) fn kept_since(&mut self, sent: Moment) {
+        self.kept = self.kept.max(sent + self.settings.session_timeout);
+        self.renew_lease();
+    }
+
+    /// When this was sent, no rebalance had begun that could go on without this member.
+    pub(super) fn intact_since(&mut self, sent: Moment) {
+        self.intact = self.intact.max(sent + self.settings.max_poll_interval);
+        self.renew_lease();
+    }
+
+    fn renew_lease(&mut self) {
+        let until = self.kept.min(self.intact);
         if until > self.lease {
             self.lease = until;
             self.actions.push_back(Action::Lease(until));
         }
-    }
-
-    pub(super) fn extend_kept(&mut self, sent: Moment) {
-        self.kept = self.kept.max(sent + self.settings.session_timeout);
     }
 }

@@ -1,10 +1,13 @@
-//! The partitions of a generation, and how far each has been read.
+//! The partitions that a member owns, and how far each has been read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::consumer::machine::Identity;
 use crate::consumer::offsets::Offsets;
 use crate::group::TopicPartitions;
+
+/// A partition, by topic and index.
+pub(in crate::consumer) type Key = (String, u32);
 
 /// How far a partition has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,17 +15,30 @@ struct Position {
     returned: i64,
     processed: i64,
     committed: Option<i64>,
+    /// Differs from that of any earlier position of the partition from which it was not read on.
+    stamp: u64,
 }
 
-/// The partitions of one generation.
+/// From where the data path fetches a partition. With the stamp unchanged it goes on as it is, whatever else changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::consumer) struct Start {
+    pub(in crate::consumer) offset: i64,
+    pub(in crate::consumer) stamp: u64,
+}
+
+/// What a member owns. Under the cooperative protocol it lives on from generation to generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::consumer) struct Assignment {
     pub(in crate::consumer) identity: Identity,
+    /// As whom commits went before the last rebalance: answers to some may still come.
+    before: Option<Identity>,
     pub(in crate::consumer) leader: bool,
     pub(in crate::consumer) strategy: String,
     /// All of them, also those without a position yet.
     pub(in crate::consumer) partitions: Vec<TopicPartitions>,
-    positions: BTreeMap<(String, u32), Position>,
+    positions: BTreeMap<Key, Position>,
+    /// About to be given up: not handed out any more, but still to be committed.
+    suspended: BTreeSet<Key>,
 }
 
 impl Assignment {
@@ -33,15 +49,78 @@ impl Assignment {
         strategy: String,
         partitions: Vec<TopicPartitions>,
     ) -> Self {
-        Self { identity, leader, strategy, partitions, positions: BTreeMap::new() }
+        let (positions, suspended) = (BTreeMap::new(), BTreeSet::new());
+        Self { identity, before: None, leader, strategy, partitions, positions, suspended }
     }
 
-    /// Partitions start at these offsets, which are the group's committed ones or not.
-    pub(in crate::consumer) fn start(&mut self, offsets: Offsets, committed: bool) {
-        self.positions.extend(offsets.into_iter().map(|(key, offset)| {
-            let committed = committed.then_some(offset);
-            (key, Position { returned: offset, processed: offset, committed })
-        }));
+    /// After a rebalance: these partitions instead. Those that stay keep their positions.
+    pub(super) fn replace(
+        &mut self,
+        identity: Identity,
+        leader: bool,
+        strategy: String,
+        partitions: Vec<TopicPartitions>,
+    ) {
+        self.renew(identity);
+        (self.leader, self.strategy, self.partitions) = (leader, strategy, partitions);
+        let all: BTreeSet<Key> = keys(&self.partitions).collect();
+        self.positions.retain(|key, _| all.contains(key));
+        self.suspended.clear();
+    }
+
+    /// Commits go as this identity from now on.
+    pub(super) fn renew(&mut self, identity: Identity) {
+        if identity != self.identity {
+            self.before = Some(std::mem::replace(&mut self.identity, identity));
+        }
+    }
+
+    /// Whether an answer to that identity's request is about what is owned now.
+    pub(super) fn is_of(&self, identity: &Identity) -> bool {
+        self.identity == *identity || self.before.as_ref() == Some(identity)
+    }
+
+    /// Partitions that have no position yet start at these offsets, which are the group's committed ones or not.
+    pub(super) fn start(&mut self, offsets: Offsets, committed: bool, stamp: u64) {
+        let unplaced = self.unplaced();
+        for (key, offset) in offsets {
+            if unplaced.contains(&key) {
+                let committed = committed.then_some(offset);
+                self.positions.insert(key, Position { returned: offset, processed: offset, committed, stamp });
+            }
+        }
+    }
+
+    /// Partitions without a position.
+    pub(super) fn unplaced(&self) -> BTreeSet<Key> {
+        keys(&self.partitions).filter(|key| !self.positions.contains_key(key)).collect()
+    }
+
+    /// These are about to be given up.
+    pub(super) fn suspend(&mut self, partitions: &[TopicPartitions]) {
+        self.suspended.extend(keys(partitions));
+    }
+
+    /// What is about to be given up is gone.
+    pub(super) fn drop_suspended(&mut self) {
+        let gone = std::mem::take(&mut self.suspended);
+        self.positions.retain(|key, _| !gone.contains(key));
+        for TopicPartitions { topic, partitions } in &mut self.partitions {
+            partitions.retain(|p| !gone.contains(&(topic.clone(), *p)));
+        }
+        self.partitions.retain(|t| !t.partitions.is_empty());
+    }
+
+    /// The partitions, but for those that are about to be given up, if `told` says that somebody knows of that.
+    pub(super) fn listed(&self, told: bool) -> Vec<TopicPartitions> {
+        let mut list = self.partitions.clone();
+        if told {
+            for TopicPartitions { topic, partitions } in &mut list {
+                partitions.retain(|p| !self.suspended.contains(&(topic.clone(), *p)));
+            }
+            list.retain(|t| !t.partitions.is_empty());
+        }
+        list
     }
 
     /// What has been processed and not committed yet.
@@ -64,6 +143,12 @@ impl Assignment {
         self.positions.iter().map(|(key, p)| (key.clone(), p.returned)).collect()
     }
 
+    /// What is to be fetched.
+    pub(super) fn starts(&self) -> BTreeMap<Key, Start> {
+        let fetched = self.positions.iter().filter(|(key, _)| !self.suspended.contains(*key));
+        fetched.map(|(key, p)| (key.clone(), Start { offset: p.returned, stamp: p.stamp })).collect()
+    }
+
     /// Everything that was returned is processed.
     pub(super) fn process_returned(&mut self) {
         for position in self.positions.values_mut() {
@@ -76,12 +161,17 @@ impl Assignment {
         self.each(offsets, |position, offset| position.returned = offset);
     }
 
-    /// Partitions go on from other offsets.
-    pub(super) fn correct(&mut self, offsets: &Offsets) {
-        self.each(offsets, |position, offset| {
-            position.returned = offset;
-            position.processed = offset;
-        });
+    /// Of these positions, which have been looked at, some turned out to be wrong and go on from other offsets. All of them are fetched
+    /// anew, unless they have been read on meanwhile.
+    pub(super) fn correct(&mut self, examined: &Offsets, corrected: &Offsets, stamp: u64) {
+        for (key, before) in examined {
+            if let Some(position) = self.positions.get_mut(key).filter(|p| p.returned == *before) {
+                position.stamp = stamp;
+                if let Some(&offset) = corrected.get(key) {
+                    (position.returned, position.processed) = (offset, offset);
+                }
+            }
+        }
     }
 
     /// These offsets are the group's committed ones now.
@@ -96,4 +186,8 @@ impl Assignment {
             }
         }
     }
+}
+
+fn keys(partitions: &[TopicPartitions]) -> impl Iterator<Item = Key> {
+    partitions.iter().flat_map(|t| t.partitions.iter().map(|p| (t.topic.clone(), *p)))
 }

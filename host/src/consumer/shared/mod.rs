@@ -7,12 +7,19 @@
 //! - A record counts as *returned* when `poll` gives it to the application, and as *processed* at the next `poll`. Auto-commit
 //!   commits what is processed; `commit` and `close` commit what is returned.
 //! - Partitions are given up only while the application is inside `poll`: then everything it was given is processed. Unless
-//!   they are lost, of course.
+//!   they are lost, of course. From then on they are *suspended*: nothing of them is handed out, and they can still be committed, until
+//!   the rebalance listener has heard.
+//! - The rebalance listener is called on the application's thread, inside `poll` or `close`. Its time counts as time between polls.
+//!   What was assigned before a call is due is not handed out before the call.
+//! - Between JoinGroup and the next assignment nothing is committed: the coordinator would refuse it.
 
 mod assignment;
+mod calls;
+mod driving;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +31,9 @@ use super::machine::Identity;
 use super::offsets::Offsets;
 use crate::group::TopicPartitions;
 
-pub(super) use assignment::Assignment;
+pub(super) use assignment::{Assignment, Key, Start};
+use calls::Calls;
+pub(super) use calls::{Call, Told};
 
 /// Who a consumer is within its group (Kafka: `ConsumerGroupMetadata`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +58,13 @@ struct State {
     lease: Moment,
     in_poll: bool,
     last_poll: Moment,
-    /// A rebalance waits for the application to be inside `poll`.
-    rejoin: bool,
+    /// Something waits for the application to be inside `poll`.
+    wanted: bool,
+    /// For a moment nothing is handed out, while the driver decides what to suspend.
+    held: bool,
+    /// JoinGroup is under way, or was, and no assignment has come since.
+    joining: bool,
+    calls: Calls,
     /// Partitions were lost whose records had been returned and not committed: what `commit` then says.
     lost: Option<String>,
     error: Option<ConsumerError>,
@@ -74,7 +88,7 @@ pub(super) struct Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fetch {
     pub(super) epoch: u64,
-    pub(super) offsets: Offsets,
+    pub(super) starts: BTreeMap<Key, Start>,
 }
 
 /// What became of a batch.
@@ -84,7 +98,7 @@ pub(super) enum HandOut {
     Given,
     /// Its epoch is over: it will be fetched again by whom it belongs to.
     Over,
-    /// The lease has ended; it may be renewed.
+    /// The lease has ended, and may be renewed; or the rebalance listener is to be called first.
     Wait,
 }
 
@@ -96,7 +110,10 @@ impl Shared {
             lease: Moment::default(),
             in_poll: false,
             last_poll: now,
-            rejoin: false,
+            wanted: false,
+            held: false,
+            joining: false,
+            calls: Calls::default(),
             lost: None,
             error: None,
             subscribed: false,
@@ -140,7 +157,7 @@ impl Shared {
         if let Some(assignment) = &mut state.assignment {
             assignment.process_returned();
         }
-        if state.rejoin {
+        if state.wanted {
             self.wake.notify_one();
         }
         Ok(())
@@ -162,8 +179,8 @@ impl Shared {
         if let Some(error) = state.take_error() {
             return Err(error);
         }
-        let offsets = || state.assignment.as_ref().map(Assignment::next_offsets).unwrap_or_default();
-        Ok((state.epoch != epoch).then(|| Fetch { epoch: state.epoch, offsets: offsets() }))
+        let starts = || state.assignment.as_ref().map(Assignment::starts).unwrap_or_default();
+        Ok((state.epoch != epoch).then(|| Fetch { epoch: state.epoch, starts: starts() }))
     }
 
     /// Hands out a batch that was fetched under `epoch`: `next` is the offset after its last record of each partition. In the same
@@ -173,7 +190,7 @@ impl Shared {
         if state.epoch != epoch || state.closed {
             return HandOut::Over;
         }
-        if now >= state.lease {
+        if now >= state.lease || state.held || state.calls.are_due() {
             return HandOut::Wait;
         }
         let Some(assignment) = &mut state.assignment else { return HandOut::Over };
@@ -186,7 +203,7 @@ impl Shared {
     /// Waits until something changes, at most so long.
     pub(super) fn wait(&self, epoch: u64, limit: Duration) {
         let state = self.lock();
-        if state.epoch != epoch || state.closed || state.error.is_some() {
+        if state.epoch != epoch || state.closed || state.error.is_some() || state.calls.are_due() {
             return;
         }
         drop(self.changed.wait_timeout(state, limit));
@@ -195,14 +212,19 @@ impl Shared {
     /// What `commit` is to commit, and as whom. `None` if there is nothing.
     pub(super) fn to_commit(&self) -> Result<Option<(Identity, Offsets)>, ConsumerError> {
         let mut state = self.lock();
-        if state.closed {
+        // The listener may commit what a closing consumer gives up.
+        if state.closed && !state.calls.run_here() {
             return Err(ConsumerError::Closed);
         }
         if let Some(cause) = state.lost.take() {
             return Err(ConsumerError::CommitFailed(cause));
         }
         let due = state.assignment.as_ref().map(|a| (a.identity.clone(), a.returned()));
-        Ok(due.filter(|(_, offsets)| !offsets.is_empty()))
+        let due = due.filter(|(_, offsets)| !offsets.is_empty());
+        if due.is_some() && state.joining {
+            return Err(ConsumerError::RebalanceInProgress);
+        }
+        Ok(due)
     }
 
     pub(super) fn partitions(&self) -> Vec<TopicPartitions> {
@@ -234,134 +256,58 @@ impl Shared {
         first
     }
 
-    /// Waits for the driver's end; says whether it came in time.
+    /// Waits until the driver has ended, or the listener is to be called; says whether it has ended.
     pub(super) fn wait_for_end(&self, limit: Duration) -> bool {
         let state = self.lock();
-        let waited = self.changed.wait_timeout_while(state, limit, |state| !state.ended);
-        waited.is_ok_and(|(state, _)| state.ended)
+        let waits = |state: &mut State| !state.ended && !state.calls.are_due();
+        let (state, _) =
+            self.changed.wait_timeout_while(state, limit, waits).unwrap_or_else(PoisonError::into_inner);
+        state.ended
     }
 
-    // The driver's side.
-
-    /// Whether the application is inside `poll`, and when it was last.
-    pub(super) fn application(&self) -> (bool, Moment) {
-        let state = self.lock();
-        (state.in_poll, state.last_poll)
-    }
-
-    /// Gives up the partitions, if the application is inside `poll`; else remembers to wake the driver when it is.
-    pub(super) fn give_up_in_poll(&self) -> Option<Option<Assignment>> {
+    /// Whether there is a rebalance listener from now on.
+    pub(super) fn listen(&self, listening: bool) {
         let mut state = self.lock();
-        state.rejoin = !state.in_poll;
-        if !state.in_poll {
-            return None;
-        }
-        let given_up = state.take_assignment();
-        drop(state);
-        self.changed.notify_all();
-        Some(given_up)
-    }
-
-    /// Gives up the partitions at once, in good order.
-    pub(super) fn give_up(&self) -> Option<Assignment> {
-        let given_up = self.lock().take_assignment();
-        self.changed.notify_all();
-        given_up
-    }
-
-    /// The partitions are another member's, or may be.
-    pub(super) fn lose(&self, cause: &str) -> Option<Assignment> {
-        let mut state = self.lock();
-        let lost = state.take_assignment();
-        state.lease = Moment::default();
-        if lost.as_ref().is_some_and(|a| !a.returned().is_empty()) {
-            state.lost = Some(cause.to_owned());
+        if listening {
+            state.calls.listening = true;
+        } else {
+            state.calls.silence();
         }
         drop(state);
-        self.changed.notify_all();
-        lost
+        self.wake.notify_one();
     }
 
-    pub(super) fn install(&self, assignment: Assignment) {
+    /// Whether the rebalance listener runs on this very thread.
+    pub(super) fn in_listener(&self) -> bool {
+        self.lock().calls.run_here()
+    }
+
+    /// The next call of the listener, which begins now.
+    pub(super) fn begin_call(&self, now: Moment) -> Option<Call> {
         let mut state = self.lock();
-        state.epoch += 1;
-        state.assignment = Some(assignment);
-        // What was lost earlier has been read again by somebody: a commit now is about the new partitions.
-        state.lost = None;
+        let call = state.calls.begin()?;
+        // It may take its time, as between two polls.
+        state.in_poll = false;
+        state.last_poll = now;
+        Some(call)
+    }
+
+    /// The call is over; the application is inside `poll` or `close` again.
+    pub(super) fn finish_call(&self, now: Moment) {
+        let mut state = self.lock();
+        state.calls.finish();
+        state.in_poll = true;
+        state.last_poll = now;
         drop(state);
         self.changed.notify_all();
-    }
-
-    /// More partitions of the assignment have a position.
-    pub(super) fn start(&self, identity: &Identity, offsets: Offsets) {
-        let mut state = self.lock();
-        let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
-        assignment.start(offsets, false);
-        state.epoch += 1;
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// Goes on from other offsets, of these partitions.
-    pub(super) fn correct(&self, identity: &Identity, offsets: &Offsets) {
-        let mut state = self.lock();
-        let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
-        assignment.correct(offsets);
-        state.epoch += 1;
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// The current assignment's identity and where each partition goes on.
-    pub(super) fn positions(&self) -> Option<(Identity, Offsets)> {
-        self.lock().assignment.as_ref().map(|a| (a.identity.clone(), a.next_offsets()))
-    }
-
-    /// What auto-commit is to commit.
-    pub(super) fn to_auto_commit(&self) -> Option<(Identity, Offsets)> {
-        let state = self.lock();
-        let due = state.assignment.as_ref().map(|a| (a.identity.clone(), a.processed()));
-        due.filter(|(_, offsets)| !offsets.is_empty())
-    }
-
-    pub(super) fn committed(&self, identity: &Identity, offsets: &Offsets) {
-        let mut state = self.lock();
-        let Some(assignment) = state.assignment.as_mut().filter(|a| a.identity == *identity) else { return };
-        assignment.committed(offsets);
-    }
-
-    pub(super) fn lease(&self, until: Moment) {
-        self.lock().lease = until;
-        self.changed.notify_all();
-    }
-
-    /// What the next `poll` returns. One that no later call can mend is not covered up by one that it can.
-    pub(super) fn report(&self, error: ConsumerError) {
-        let mut state = self.lock();
-        if state.error.as_ref().is_none_or(ConsumerError::is_retriable) {
-            state.error = Some(error);
-        }
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    pub(super) fn take_request(&self) -> Option<(Duration, String)> {
-        self.lock().requested.take()
-    }
-
-    /// The driver ends.
-    pub(super) fn end(&self) {
-        let mut state = self.lock();
-        state.take_assignment();
-        state.ended = true;
-        drop(state);
-        self.changed.notify_all();
+        self.wake.notify_one();
     }
 }
 
 impl State {
     fn take_assignment(&mut self) -> Option<Assignment> {
         self.epoch += 1;
+        self.joining = false;
         self.assignment.take()
     }
 

@@ -41,9 +41,9 @@ fn kafka_13435_a_leader_that_shall_skip_assigns_nothing_and_watches_the_groups_t
     m.machine.looked_up(m.now, &counts(&[("t", 4), ("u", 2)]), Some(7));
     assert!(find(&m.synced(id, 0, &[("t", 0)]), delivery).leader);
     m.machine.looked_up(m.now, &counts(&[("t", 4), ("u", 2)]), Some(7));
-    assert!(!m.machine.wants_to_rejoin());
+    assert!(!m.machine.waits_for_poll());
     m.machine.looked_up(m.now, &counts(&[("t", 4), ("u", 3)]), Some(7));
-    assert!(m.machine.wants_to_rejoin());
+    assert!(m.machine.waits_for_poll());
     let joining = GroupEvent::Joining { cause: "topic u has 3 partitions, it was assigned with 2".into() };
     let actions = m.poll();
     assert!(actions.contains(&Action::Event(joining)), "{actions:?}");
@@ -56,18 +56,16 @@ fn librdkafka_4312_close_before_the_first_assignment_leaves_in_good_order() {
     // No member id is known yet: there is nobody to leave.
     let mut m = Member::new(&["s"]);
     m.joining();
-    m.machine.close(m.now, true);
-    assert_eq!(m.actions(), [Action::Closed]);
+    assert_eq!(m.close(true), [Action::Closed]);
 
     // The broker knows the id: it shall not wait for this member.
     let mut m = Member::new(&["s"]);
     let id = m.joining();
     m.joined(id, Join { member_id: "m".into(), ..refused(MEMBER_ID_REQUIRED) });
-    m.machine.close(m.now, true);
-    let actions = m.actions();
+    let actions = m.close(true);
     let (id, member_id) = find(&actions, leave);
     assert_eq!(member_id, "m");
-    assert!(!has(&actions, |a| matches!(a, Action::CommitBeforeLeaving(_)).then_some(())));
+    assert!(!has(&actions, revocation));
     m.machine.left(id);
     assert_eq!(m.actions(), [Action::Closed]);
 }
@@ -92,10 +90,15 @@ fn librdkafka_3306_what_is_given_up_is_committed_in_its_generation_before_joinin
     m.stable();
     let beat = m.pass(ms(3_000));
     m.heartbeat(&beat, REBALANCE_IN_PROGRESS);
-    let actions = m.poll();
-    assert_eq!(find(&actions, prepare), Some(Identity { member_id: "m".into(), generation: 5 }));
-    assert!(!has(&actions, join_id), "JoinGroup waits for the commit");
-    assert!(!has(&m.pass(ms(2_000)), join_id));
+    m.machine.application(true, m.now);
+    m.machine.at_poll(m.now);
+    let actions = m.actions();
+    let Revocation { identity, commit, .. } = find(&actions, revocation);
+    assert_eq!((identity, commit), (Identity { member_id: "m".into(), generation: 5 }, Commit::Processed));
+    for meanwhile in [actions.clone(), m.pass(ms(2_000))] {
+        assert!(!has(&meanwhile, prepare) && !has(&meanwhile, join_id), "JoinGroup waits for the commit");
+    }
+    let actions = m.given_up(&actions);
     assert!(has(&m.prepare(&actions), join_id));
 }
 
@@ -143,7 +146,7 @@ fn through(list: &[&str], chosen: [&str; 2], given: [&[u32]; 2]) -> [Vec<u32>; 2
             let beat = m.pass(ms(3_000));
             m.heartbeat(&beat, REBALANCE_IN_PROGRESS);
             actions = m.poll();
-            assert!(has(&actions, prepare), "it gives up what it has before it joins again");
+            assert!(has(&actions, revocation), "it gives up what it has before it joins again");
             sent.clear();
             delivery.partitions.into_iter().flat_map(|t| t.partitions).collect()
         })
