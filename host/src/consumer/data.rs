@@ -14,11 +14,12 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::config::ConsumerConfig;
 use super::error::ConsumerError;
 use super::offsets::Offsets;
+use super::partition::TopicPartition;
 use super::shared::Key;
 
-/// A record.
+/// A record. Key and value are bytes, unless [`Consumer::typed`](super::Consumer::typed) makes something else of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct Record<K = Option<Vec<u8>>, V = Option<Vec<u8>>> {
     /// Its topic.
     pub topic: Arc<str>,
     /// Its partition.
@@ -28,11 +29,21 @@ pub struct Record {
     /// Milliseconds since 1970-01-01 UTC, as the producer or the broker set it.
     pub timestamp_ms: Option<i64>,
     /// Its key.
-    pub key: Option<Vec<u8>>,
-    /// Its value; `None` is a tombstone.
-    pub value: Option<Vec<u8>>,
+    pub key: K,
+    /// Its value; of bytes, `None` is a tombstone.
+    pub value: V,
     /// Its headers, in order.
-    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    pub headers: Vec<Header>,
+}
+
+/// A header's name and value.
+pub type Header = (String, Option<Vec<u8>>);
+
+impl<K, V> Record<K, V> {
+    /// Its partition.
+    pub fn topic_partition(&self) -> TopicPartition {
+        TopicPartition::new(&*self.topic, self.partition)
+    }
 }
 
 /// What a look for a record found.
@@ -41,6 +52,8 @@ pub(super) enum Fetched {
     Record(Record),
     /// Nothing within the time.
     Nothing,
+    /// Something that is no record and needs no mention; what comes next may be there already.
+    Passing,
     /// A partition's offset is not there (any more), without telling which partition's.
     OutOfRange,
     Failed(ConsumerError),
@@ -57,6 +70,9 @@ pub(super) trait DataPath: Send {
 
     /// The next record, within a time.
     fn next(&mut self, limit: Duration) -> Fetched;
+
+    /// Has `wake` called whenever there is something again after [`next`](Self::next) found nothing.
+    fn wake_by(&mut self, wake: Arc<dyn Fn() + Send + Sync>);
 }
 
 /// librdkafka, as nothing but a fetcher: manual assignment, no group, no commits, no resets.
@@ -145,7 +161,8 @@ impl DataPath for Librdkafka {
 
     fn next(&mut self, limit: Duration) -> Fetched {
         match self.consumer.poll(limit) {
-            None | Some(Err(KafkaError::PartitionEOF(_) | KafkaError::NoMessageReceived)) => Fetched::Nothing,
+            None | Some(Err(KafkaError::NoMessageReceived)) => Fetched::Nothing,
+            Some(Err(KafkaError::PartitionEOF(_))) => Fetched::Passing,
             Some(Ok(message)) => {
                 let topic = intern(&mut self.topics, message.topic());
                 Fetched::Record(record(topic, &message))
@@ -162,9 +179,13 @@ impl DataPath for Librdkafka {
             Some(Err(e)) => {
                 // Brokers that are away, leaders that move: librdkafka goes on by itself.
                 tracing::debug!(error = %e, "data path");
-                Fetched::Nothing
+                Fetched::Passing
             }
         }
+    }
+
+    fn wake_by(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.consumer.set_nonempty_callback(move || wake());
     }
 }
 

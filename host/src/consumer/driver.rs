@@ -1,5 +1,7 @@
 //! Carries out what the [`Machine`] asks for: sockets, clock, strategies, positions. One thread, one loop.
 
+mod pattern;
+mod queries;
 mod steps;
 mod work;
 
@@ -23,11 +25,14 @@ use super::machine::{
     self, Action, Coordinator, Identity, Join, Machine, Membership, Planned, RequestId, Revocation, Sync,
 };
 use super::metadata::Metadata;
-use super::offsets::Offsets;
+use super::offsets::{Commits, End, Offsets};
 use super::services::ConsumerServices;
-use super::shared::Shared;
+use super::shared::{Key, Shared};
 use super::strategist::{Asked, Strategist};
 use crate::assignor::{Cancellation, Protocol, Services};
+
+pub(super) use pattern::Pattern;
+pub(super) use queries::Query;
 
 /// How long a consumer may take to commit and to leave before it goes without, unless told otherwise.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,10 +43,21 @@ const STRATEGY_LIMIT: Duration = Duration::from_secs(5);
 /// What the application asks for.
 pub(super) enum Command {
     Subscribe(Vec<String>),
+    /// To all topics that match.
+    SubscribePattern(Pattern),
+    /// Answered as soon as it has begun.
+    Unsubscribe(SyncSender<()>),
+    /// Find out where these partitions begin or end: they go on from there, if they still wait under this stamp.
+    Reset {
+        partitions: BTreeSet<Key>,
+        end: End,
+        stamp: u64,
+    },
+    Query(Query),
     Commit {
         identity: Identity,
-        offsets: Offsets,
-        reply: SyncSender<Result<(), CommitError>>,
+        offsets: Commits,
+        reply: Box<dyn FnOnce(Result<(), CommitError>) + Send>,
     },
     /// Some position is out of range.
     OutOfRange,
@@ -99,6 +115,16 @@ enum Event {
     Corrected {
         examined: Offsets,
         result: Result<Offsets, ConsumerError>,
+    },
+    /// Partitions of this delivery have no committed offset, and `auto.offset.reset` is `none`.
+    Stuck {
+        delivery: u64,
+        partitions: BTreeSet<Key>,
+    },
+    /// The cluster's topics were asked for by the pattern of this number.
+    Listed {
+        number: u64,
+        topics: Option<BTreeSet<String>>,
     },
     /// Watched topics were looked up, if a broker answered.
     LookedUp {
@@ -164,6 +190,7 @@ struct Driver {
     /// What the application is giving up.
     revocation: Option<Revocation>,
     correcting: bool,
+    pattern: pattern::Watch,
     auto_commit_due: Option<Moment>,
     auto_committing: bool,
     look_up_due: Moment,
@@ -225,6 +252,7 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
             locating: None,
             revocation: None,
             correcting: false,
+            pattern: pattern::Watch::default(),
             auto_commit_due,
             auto_committing: false,
             look_up_due: now,
@@ -279,18 +307,26 @@ impl Driver {
         }
         self.machine.handle_timeout(now);
         self.act();
-        if self.machine.waits_for_poll() && shared.hold_in_poll() {
+        if !self.machine.waits_for_poll() {
+            shared.release();
+        } else if shared.hold_in_poll() {
             self.machine.at_poll(now);
             self.act();
             shared.release();
         }
+        shared.remind(now, self.reminder());
+        self.watch_pattern(now);
         self.auto_commit(now);
         self.look_up(now);
     }
 
     fn next_timeout(&self) -> Option<Moment> {
+        let (in_poll, last_poll) = self.common.shared.application();
+        let waits = !in_poll && self.common.shared.has_tasks();
         let due = [
             self.machine.next_timeout(),
+            waits.then(|| last_poll + self.reminder()),
+            self.pattern.due(),
             self.auto_commit_due.filter(|_| !self.auto_committing),
             (!self.looking_up && self.machine.watched().next().is_some()).then_some(self.look_up_due),
             self.closing,
@@ -298,15 +334,37 @@ impl Driver {
         due.into_iter().flatten().min()
     }
 
+    /// After so long a task that waits for a stream is woken, so that it polls: well before `max.poll.interval.ms` is over.
+    fn reminder(&self) -> Duration {
+        self.common.config.max_poll_interval / 3
+    }
+
     fn command(&mut self, command: Command) {
         let now = Moment::now();
         match command {
-            Command::Subscribe(topics) => self.machine.subscribe(now, topics),
+            Command::Subscribe(topics) => {
+                self.pattern.clear();
+                self.machine.subscribe(now, topics);
+            }
+            Command::SubscribePattern(pattern) => self.pattern.set(pattern, now),
+            Command::Unsubscribe(reply) => {
+                self.pattern.clear();
+                self.machine.unsubscribe(now);
+                // Who asked may have given up waiting.
+                let _ = reply.send(());
+            }
+            Command::Reset { partitions, end, stamp } => {
+                let common = Rc::clone(&self.common);
+                self.tasks.spawn_local(async move { work::seek_to(&common, partitions, end, stamp).await });
+            }
+            Command::Query(query) => {
+                let common = Rc::clone(&self.common);
+                self.tasks.spawn_local(async move { queries::answer(&common, query).await });
+            }
             Command::Commit { identity, offsets, reply } => {
                 let commit = self.committer(identity, offsets);
                 self.tasks.spawn_local(async move {
-                    // Who asked may have given up waiting.
-                    let _ = reply.send(commit.await);
+                    reply(commit.await);
                 });
             }
             Command::OutOfRange => self.correct(),
@@ -357,9 +415,19 @@ impl Driver {
                 self.correcting = false;
                 match result {
                     Ok(offsets) => self.common.shared.correct(&examined, &offsets),
+                    Err(ConsumerError::NoOffset { topic, partition }) => {
+                        self.common.shared.correct(&examined, &Offsets::new());
+                        self.common.shared.stick(&BTreeSet::from([(topic, partition)]));
+                    }
                     Err(error) => self.fail(error),
                 }
             }
+            Event::Stuck { delivery, partitions } => {
+                if delivery == self.delivery {
+                    self.common.shared.stick(&partitions);
+                }
+            }
+            Event::Listed { number, topics } => self.listed(number, topics, now),
             Event::LookedUp { answered } => self.looked_up(now, answered),
             Event::Trouble(message) => self.troubles(vec![message]),
             Event::Failed(error) => self.fail(error),

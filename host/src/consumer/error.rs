@@ -1,5 +1,6 @@
 //! What a consumer reports: errors to whom calls it, events to whom watches it.
 
+use super::data::Record;
 use crate::group::TopicPartitions;
 
 /// Why a call of a consumer failed.
@@ -13,9 +14,11 @@ pub enum ConsumerError {
     #[error("the consumer is closed")]
     Closed,
     /// A rebalance listener calls what waits for the end of its own call.
-    #[error("a rebalance listener must not poll or close its consumer: it is called from within")]
+    #[error(
+        "a rebalance listener must not poll, unsubscribe or close its consumer: it is called from within"
+    )]
     InListener,
-    /// No subscription yet.
+    /// No subscription, or none any more.
     #[error("the consumer is not subscribed to any topic: call subscribe first")]
     NotSubscribed,
     /// The principal may not use the group (GROUP_AUTHORIZATION_FAILED).
@@ -70,14 +73,30 @@ pub enum ConsumerError {
     /// A commit did not get through.
     #[error("the commit failed: {0}")]
     Commit(String),
-    /// A partition has no committed offset and `auto.offset.reset` is `none`.
-    #[error("{topic}-{partition} has no valid committed offset, and auto.offset.reset is \"none\"")]
+    /// A partition has no valid committed offset, or its position is outside it, and `auto.offset.reset` is `none`. Every poll says so
+    /// until the application seeks.
+    #[error(
+        "{topic}-{partition} has no valid committed offset, and auto.offset.reset is \"none\": seek to go on"
+    )]
     NoOffset {
         /// The topic.
         topic: String,
         /// The partition.
         partition: u32,
     },
+    /// A call that has no meaning now (Java: `IllegalStateException`), as a seek in a partition that is not assigned.
+    #[error("{0}")]
+    IllegalState(String),
+    /// A call whose argument has no meaning (Java: `IllegalArgumentException`).
+    #[error("{0}")]
+    IllegalArgument(String),
+    /// No answer within the time (Java: `TimeoutException`).
+    #[error("no answer in time: {0}")]
+    Timeout(String),
+    /// A record can't be deserialized. Every poll says so until the application seeks past it, or otherwise elsewhere: skipping a record
+    /// is its decision.
+    #[error("{0}")]
+    Deserialization(Box<RecordDeserializationError>),
     /// The data path failed.
     #[error("fetching records failed: {0}")]
     Data(String),
@@ -104,6 +123,10 @@ impl ConsumerError {
             Self::RebalanceInProgress => "rebalance-in-progress",
             Self::Commit(_) => "commit",
             Self::NoOffset { .. } => "no-offset",
+            Self::IllegalState(_) => "illegal-state",
+            Self::IllegalArgument(_) => "illegal-argument",
+            Self::Timeout(_) => "timeout",
+            Self::Deserialization(_) => "deserialization",
             Self::Data(_) => "data",
             Self::Driver(_) => "driver",
         }
@@ -119,9 +142,40 @@ impl ConsumerError {
                 | Self::RebalanceInProgress
                 | Self::Commit(_)
                 | Self::CommitFailed(_)
+                | Self::Timeout(_)
                 | Self::Data(_)
         )
     }
+
+    /// Whether `poll` goes on once the application has sought ([`Consumer::seek`](super::Consumer::seek)) where this error says.
+    pub fn needs_seek(&self) -> bool {
+        matches!(self, Self::NoOffset { .. } | Self::Deserialization(_))
+    }
+}
+
+/// What of a record can't be deserialized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Its key.
+    Key,
+    /// Its value.
+    Value,
+}
+
+/// A record that can't be deserialized (Kafka: `RecordDeserializationException`, KIP-334 and KIP-1036).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the {} of {}-{} at offset {} can't be deserialized ({reason}): seek past the record to go on",
+    match field { FieldKind::Key => "key", FieldKind::Value => "value" },
+    record.topic, record.partition, record.offset
+)]
+pub struct RecordDeserializationError {
+    /// The record as it is, for whom keeps such records elsewhere.
+    pub record: Record,
+    /// What of it.
+    pub field: FieldKind,
+    /// What the deserializer says.
+    pub reason: String,
 }
 
 /// What happens to a consumer's membership of its group, told to its observer as it happens.

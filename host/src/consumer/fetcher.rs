@@ -1,6 +1,7 @@
 //! `poll`: installs what the driver says is assigned, fetches, and hands out by the rules of [`super::shared`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::clock::Moment;
@@ -8,6 +9,32 @@ use super::data::{DataPath, Fetched, Record};
 use super::error::ConsumerError;
 use super::offsets::Offsets;
 use super::shared::{Fetch, HandOut, Key, Shared, Start};
+
+/// So many looks for records are made in a row at most: what comes late and is dropped, and what is no record, must not hold up a poll
+/// for ever.
+const LOOKS: usize = 1_000;
+
+/// How many records a poll fetches at most, and how many of them it gives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
+    pub(super) fetched: usize,
+    pub(super) given: usize,
+}
+
+/// What a poll calls.
+pub(super) trait Calls {
+    /// The rebalance listener may have to be called.
+    fn listener(&mut self);
+
+    /// A position turns out to be outside its partition.
+    fn out_of_range(&mut self);
+
+    /// How many of these records may be given, from the first one on, which is the first that was not given yet. An error is the
+    /// poll's; the records stay.
+    fn fit(&mut self, records: &[Record]) -> Result<usize, ConsumerError> {
+        Ok(records.len())
+    }
+}
 
 /// How long a look for records may take before it is looked again whether they may still be handed out.
 const SLICE: Duration = Duration::from_millis(50);
@@ -28,36 +55,47 @@ pub(super) struct Fetcher {
     /// By topic and partition.
     installed: BTreeMap<String, BTreeMap<u32, Installed>>,
     /// Fetched, and not handed out yet.
-    pending: Vec<Record>,
+    pending: VecDeque<Record>,
 }
 
 impl Fetcher {
     pub(super) fn new(path: Box<dyn DataPath>) -> Self {
-        Self { path, epoch: 0, installed: BTreeMap::new(), pending: Vec::new() }
+        Self { path, epoch: 0, installed: BTreeMap::new(), pending: VecDeque::new() }
     }
 
-    /// Up to `max` records, as soon as there is one, or none when the time is over. `out_of_range` is called when a position turns
-    /// out to be outside its partition, `listener` when the rebalance listener is to be called.
+    /// Has `wake` called when there may be records again.
+    pub(super) fn wake_by(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.path.wake_by(wake);
+    }
+
+    /// Up to `most` records, as soon as there is one, or none when the time is over.
     pub(super) fn poll(
         &mut self,
         shared: &Shared,
-        max: usize,
+        most: Most,
         timeout: Duration,
         clock: impl Fn() -> Moment,
-        out_of_range: impl Fn(),
-        listener: impl Fn(),
+        mut calls: impl Calls,
     ) -> Result<Vec<Record>, ConsumerError> {
         let deadline = clock() + timeout;
         loop {
-            listener();
+            calls.listener();
             self.install(shared)?;
             let remaining = deadline.since(clock());
             if !self.installed.is_empty() && self.pending.is_empty() {
-                self.fetch(max, remaining.min(SLICE), &out_of_range)?;
+                self.fetch(most.fetched, remaining.min(SLICE), &mut calls)?;
             }
             if !self.pending.is_empty() {
-                match shared.hand_out(self.epoch, &next_offsets(&self.pending), clock()) {
-                    HandOut::Given => return Ok(std::mem::take(&mut self.pending)),
+                let some = self.pending.make_contiguous();
+                let some = some.get(..most.given.min(some.len())).unwrap_or_default();
+                let fit = calls.fit(some)?;
+                let some = some.get(..fit).unwrap_or_default();
+                let count = some.len();
+                match shared.hand_out(self.epoch, &next_offsets(some), clock()) {
+                    HandOut::Given if count == self.pending.len() => {
+                        return Ok(std::mem::take(&mut self.pending).into());
+                    }
+                    HandOut::Given => return Ok(self.pending.drain(..count).collect()),
                     // The next turn installs the new epoch, and sees what of these still counts.
                     HandOut::Over | HandOut::Wait => {}
                 }
@@ -105,16 +143,18 @@ impl Fetcher {
         Ok(())
     }
 
-    fn fetch(&mut self, max: usize, limit: Duration, out_of_range: &impl Fn()) -> Result<(), ConsumerError> {
+    fn fetch(&mut self, max: usize, limit: Duration, calls: &mut impl Calls) -> Result<(), ConsumerError> {
         let mut limit = limit;
-        while self.pending.len() < max {
+        for _ in 0..LOOKS.max(max) {
+            if self.pending.len() >= max {
+                break;
+            }
             match self.path.next(limit) {
                 Fetched::Record(record) => self.take(record),
                 Fetched::Nothing => break,
-                Fetched::OutOfRange => {
-                    out_of_range();
-                    break;
-                }
+                // Neither ends what is there.
+                Fetched::Passing => {}
+                Fetched::OutOfRange => calls.out_of_range(),
                 // What is already here is handed out first; the error comes again.
                 Fetched::Failed(error) if self.pending.is_empty() => return Err(error),
                 Fetched::Failed(_) => break,
@@ -126,10 +166,11 @@ impl Fetcher {
 
     /// Keeps a record, unless it comes late: of a partition that is not fetched any more, or from where it is not fetched any more.
     fn take(&mut self, record: Record) {
-        let installed = self.installed.get_mut(&*record.topic).and_then(|list| list.get_mut(&record.partition));
+        let installed =
+            self.installed.get_mut(&*record.topic).and_then(|list| list.get_mut(&record.partition));
         if let Some(installed) = installed.filter(|i| record.offset >= i.next) {
             installed.next = record.offset + 1;
-            self.pending.push(record);
+            self.pending.push_back(record);
         }
     }
 }
@@ -155,8 +196,7 @@ mod tests {
     use crate::consumer::shared::Assignment;
     use crate::group::TopicPartitions;
     use std::cell::Cell;
-    use std::collections::VecDeque;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -186,6 +226,24 @@ mod tests {
         fn next(&mut self, _: Duration) -> Fetched {
             self.0.lock().unwrap().next.pop_front().unwrap_or(Fetched::Nothing)
         }
+        fn wake_by(&mut self, _: Arc<dyn Fn() + Send + Sync>) {}
+    }
+
+    /// Counts resets, and takes no record of a bad offset.
+    struct Told<'a>(&'a Cell<u32>, Option<i64>);
+
+    impl Calls for Told<'_> {
+        fn listener(&mut self) {}
+        fn out_of_range(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+        fn fit(&mut self, records: &[Record]) -> Result<usize, ConsumerError> {
+            match records.iter().position(|r| Some(r.offset) == self.1) {
+                Some(0) => Err(ConsumerError::Data("bad".into())),
+                Some(good) => Ok(good),
+                None => Ok(records.len()),
+            }
+        }
     }
 
     fn record(offset: i64) -> Fetched {
@@ -210,6 +268,8 @@ mod tests {
         script: Arc<Mutex<Script>>,
         now: Moment,
         resets: Cell<u32>,
+        given: usize,
+        bad: Option<i64>,
     }
 
     impl Bench {
@@ -219,7 +279,7 @@ mod tests {
             shared.subscribed().unwrap();
             let script = Arc::new(Mutex::new(Script::default()));
             let fetcher = Fetcher::new(Box::new(Path(Arc::clone(&script))));
-            let mut bench = Self { shared, fetcher, script, now, resets: Cell::new(0) };
+            let mut bench = Self { shared, fetcher, script, now, resets: Cell::new(0), given: 2, bad: None };
             bench.assign(1, &[0]);
             bench.start(0, 10);
             bench
@@ -239,8 +299,9 @@ mod tests {
         fn poll(&mut self) -> Result<Vec<i64>, ConsumerError> {
             self.shared.enter_poll(self.now)?;
             let now = self.now;
-            let reset = || self.resets.set(self.resets.get() + 1);
-            let records = self.fetcher.poll(&self.shared, 2, Duration::ZERO, || now, reset, || {});
+            let most = Most { fetched: 2, given: self.given };
+            let calls = Told(&self.resets, self.bad);
+            let records = self.fetcher.poll(&self.shared, most, Duration::ZERO, || now, calls);
             self.shared.leave_poll(self.now);
             records.map(|records| records.iter().map(|r| r.offset).collect())
         }
@@ -317,7 +378,6 @@ mod tests {
         let mut bench = Bench::new();
         bench.script([record(10)]);
         assert_eq!(bench.poll().unwrap(), [10]);
-        let at = |offset| Offsets::from([(("t".to_owned(), 0), offset)]);
         bench.shared.correct(&at(11), &at(40));
         bench.script([record(11), record(40)]);
         assert_eq!(bench.poll().unwrap(), [40]);
@@ -340,10 +400,78 @@ mod tests {
     #[test]
     fn a_position_out_of_range_asks_for_a_correction_and_the_rest_goes_on() {
         let mut bench = Bench::new();
-        bench.script([record(10), Fetched::OutOfRange, record(11)]);
-        assert_eq!(bench.poll().unwrap(), [10]);
+        bench.script([record(10), Fetched::OutOfRange, Fetched::Passing, record(11)]);
+        assert_eq!(bench.poll().unwrap(), [10, 11]);
         assert_eq!(bench.resets.get(), 1);
-        assert_eq!(bench.poll().unwrap(), [11]);
+    }
+
+    fn at(offset: i64) -> Offsets {
+        Offsets::from([(("t".to_owned(), 0), offset)])
+    }
+
+    fn key(partition: u32) -> BTreeSet<Key> {
+        BTreeSet::from([("t".to_owned(), partition)])
+    }
+
+    #[test]
+    fn what_was_fetched_of_a_paused_partition_is_dropped_and_fetched_again_when_it_is_resumed() {
+        let mut bench = Bench::new();
+        bench.assign(2, &[0, 1]);
+        bench.start(1, 50);
+        // Fetched, but held back.
+        bench.shared.lease(Moment::default());
+        bench.script([record(10), of(1, 50)]);
+        assert_eq!(bench.poll().unwrap(), [0i64; 0]);
+        bench.shared.pause(&key(0), true).unwrap();
+        bench.shared.lease(bench.now + SECOND);
+        bench.script([record(11), of(1, 51)]);
+        assert_eq!(bench.poll().unwrap(), [50]);
+        assert_eq!(bench.poll().unwrap(), [51], "what comes late of a paused partition is dropped");
+        bench.shared.pause(&key(0), false).unwrap();
+        bench.script([record(10)]);
+        assert_eq!(bench.poll().unwrap(), [10]);
+        assert_eq!((bench.stopped(), bench.started()), (vec![0], vec![(0, 10), (1, 50), (0, 10)]));
+    }
+
+    #[test]
+    fn after_a_seek_nothing_comes_that_was_fetched_before_it() {
+        let mut bench = Bench::new();
+        bench.given = 1;
+        bench.script([record(10), record(11)]);
+        assert_eq!(bench.poll().unwrap(), [10]);
+        bench.shared.seek(&at(70)).unwrap();
+        bench.script([record(12), record(70)]);
+        assert_eq!(bench.poll().unwrap(), [70], "neither what was fetched nor what comes late");
+        bench.shared.seek(&at(11)).unwrap();
+        bench.script([record(11)]);
+        assert_eq!(bench.poll().unwrap(), [11], "and back");
+        assert_eq!((bench.stopped(), bench.started()), (vec![0, 0], vec![(0, 10), (0, 70), (0, 11)]));
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_stops_at_it_until_somebody_seeks() {
+        let mut bench = Bench::new();
+        bench.bad = Some(11);
+        bench.script([record(10), record(11), record(12)]);
+        assert_eq!(bench.poll().unwrap(), [10], "what is before it");
+        for _ in 0..2 {
+            assert_eq!(bench.poll().unwrap_err(), ConsumerError::Data("bad".into()));
+            assert_eq!(bench.shared.positions(), at(11), "the position does not move past it");
+        }
+        bench.shared.seek(&at(12)).unwrap();
+        bench.script([record(12)]);
+        assert_eq!(bench.poll().unwrap(), [12]);
+    }
+
+    #[test]
+    fn what_is_fetched_at_once_can_be_given_one_by_one() {
+        let mut bench = Bench::new();
+        bench.given = 1;
+        bench.script([record(10), record(11)]);
+        for offset in [10, 11] {
+            assert_eq!(bench.poll().unwrap(), [offset]);
+            assert_eq!(bench.shared.positions(), at(offset + 1), "what is not given yet is not counted");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The rebalance listener: an application's own work when partitions come and go.
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
+use super::api::Consumer;
 use super::clock::Moment;
-use super::committing::Committing;
-use super::error::ConsumerError;
 use super::shared::{Call, Shared, Told};
 use crate::group::TopicPartitions;
 
@@ -40,20 +40,20 @@ pub trait RebalanceListener: Send {
     }
 }
 
-/// What a listener may do with its consumer. It must not poll or close it: both answer with [`ConsumerError::InListener`].
+/// The consumer, as its listener sees it: in [`assigned`](RebalanceListener::assigned) it may seek to offsets that the application
+/// keeps elsewhere; in [`revoked`](RebalanceListener::revoked) [`commit`](Consumer::commit) commits everything that `poll` has returned,
+/// also of the partitions that are being given up. Polling, unsubscribing and closing answer with
+/// [`ConsumerError::InListener`](super::ConsumerError::InListener).
 #[derive(Debug)]
 pub struct ListenerContext<'a> {
-    committing: &'a Committing,
+    consumer: &'a Consumer,
 }
 
-impl ListenerContext<'_> {
-    /// Commits as [`Consumer::commit`](super::Consumer::commit) does: everything that `poll` has returned, also of the partitions
-    /// that are being given up.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn commit(&self) -> Result<(), ConsumerError> {
-        self.committing.commit()
+impl Deref for ListenerContext<'_> {
+    type Target = Consumer;
+
+    fn deref(&self) -> &Consumer {
+        self.consumer
     }
 }
 
@@ -71,9 +71,9 @@ impl Listening {
     ///
     /// # Panics
     /// If the listener does. The call counts as made.
-    pub(super) fn call(&self, shared: &Shared, committing: &Committing) {
+    pub(super) fn call(&self, consumer: &Consumer, shared: &Shared) {
         while let Some(Call { told, partitions }) = shared.begin_call(Moment::now()) {
-            let called = catch_unwind(AssertUnwindSafe(|| self.one(told, &partitions, committing)));
+            let called = catch_unwind(AssertUnwindSafe(|| self.one(told, &partitions, consumer)));
             shared.finish_call(Moment::now());
             if let Err(panic) = called {
                 shared.leave_poll(Moment::now());
@@ -82,11 +82,11 @@ impl Listening {
         }
     }
 
-    fn one(&self, told: Told, partitions: &[TopicPartitions], committing: &Committing) {
+    fn one(&self, told: Told, partitions: &[TopicPartitions], consumer: &Consumer) {
         // Taken out while it runs, so that it may replace itself.
         let slot = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut listener) = slot().take() else { return };
-        let consumer = ListenerContext { committing };
+        let consumer = ListenerContext { consumer };
         let called = catch_unwind(AssertUnwindSafe(|| match told {
             Told::Assigned => listener.assigned(&consumer, partitions),
             Told::Revoked(_) => listener.revoked(&consumer, partitions),

@@ -227,6 +227,31 @@ impl Metadata {
     }
 }
 
+impl Metadata {
+    /// The names of all topics that exist and match, told whether each is one of Kafka's own.
+    ///
+    /// # Errors
+    /// If no broker answers.
+    pub(super) async fn matching(
+        &self,
+        matches: impl Fn(&str, bool) -> bool,
+    ) -> Result<BTreeSet<String>, String> {
+        let all = |_| MetadataRequest::default().with_topics(None).with_allow_auto_topic_creation(false);
+        let answer = self.ask(all).await?;
+        // What a leader's election, or a broker that is away, keeps from being read for a while exists all the same.
+        let exists = |code| match ResponseError::try_from_code(code) {
+            None => true,
+            Some(error) => error.is_retriable() && error != ResponseError::UnknownTopicOrPartition,
+        };
+        let topics = answer.topics.into_iter().filter(|topic| exists(topic.error_code));
+        let names = topics.filter_map(|topic| Some((topic.name?.0, topic.is_internal)));
+        Ok(names
+            .filter(|(name, internal)| matches(name, *internal))
+            .map(|(name, _)| name.to_string())
+            .collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -20,11 +20,11 @@
 
 mod api;
 mod clock;
-mod committing;
 mod config;
 mod connection;
 mod coordinator;
 mod data;
+mod deserialize;
 mod driver;
 mod embedded;
 mod error;
@@ -33,15 +33,20 @@ mod listener;
 mod machine;
 mod metadata;
 mod offsets;
+mod partition;
+mod reset;
 mod services;
 mod shared;
 mod strategist;
 
-pub use api::{CloseOptions, Consumer};
-pub use config::{Address, ConsumerConfig, OffsetReset};
-pub use data::Record;
+pub use api::{CloseOptions, Consumer, PendingCommit, RecordIter, RecordStream, TypedConsumer};
+pub use config::{Address, ConsumerConfig};
+pub use data::{Header, Record};
+pub use deserialize::{Bytes, DeserializeError, Deserializer, Json, Required, Text};
 pub use embedded::{EmbeddedBroker, EmbeddedError};
-pub use error::{ConsumerError, GroupEvent};
+pub use error::{ConsumerError, FieldKind, GroupEvent, RecordDeserializationError};
 pub use listener::{ListenerContext, RebalanceListener};
 pub use machine::Membership;
+pub use partition::{OffsetAndMetadata, OffsetAndTimestamp, TopicPartition};
+pub use reset::OffsetReset;
 pub use shared::GroupMetadata;

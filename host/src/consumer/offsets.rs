@@ -12,15 +12,49 @@ use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
 use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest};
+use kafka_protocol::protocol::StrBytes;
 
 use super::config::{Address, ConsumerConfig};
 use super::connection::{Channel, Settings};
 use super::coordinator::{instance_id, text};
 use super::machine::Identity;
 use super::metadata::Metadata;
+use super::partition::{OffsetAndMetadata, OffsetAndTimestamp};
+use super::shared::Key;
 
 /// An offset for each of some partitions.
-pub(super) type Offsets = BTreeMap<(String, u32), i64>;
+pub(super) type Offsets = BTreeMap<Key, i64>;
+
+/// What is committed, of each of some partitions.
+pub(super) type Commits = BTreeMap<Key, OffsetAndMetadata>;
+
+/// Offsets alone, to be committed.
+pub(super) fn plain(offsets: Offsets) -> Commits {
+    offsets.into_iter().map(|(key, offset)| (key, offset.into())).collect()
+}
+
+/// The offsets alone, of what is committed.
+pub(super) fn bare(commits: &Commits) -> Offsets {
+    commits.iter().map(|(key, committed)| (key.clone(), committed.offset)).collect()
+}
+
+/// A place in a partition that its leader is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum At {
+    End(End),
+    /// The first record of this time, in milliseconds since 1970, or a later one.
+    Time(i64),
+}
+
+impl At {
+    fn timestamp(self) -> i64 {
+        match self {
+            Self::End(End::First) => -2,
+            Self::End(End::Last) => -1,
+            Self::Time(milliseconds) => milliseconds,
+        }
+    }
+}
 
 /// Which end of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +82,8 @@ pub(super) enum OffsetError {
 pub(super) async fn committed(
     channel: &Channel,
     group: &str,
-    partitions: &BTreeSet<(String, u32)>,
-) -> Result<Offsets, OffsetError> {
+    partitions: &BTreeSet<Key>,
+) -> Result<Commits, OffsetError> {
     let by_topic = by_topic(partitions.iter().map(|(t, p)| ((t, *p), ())));
     let indexes = |list: &[(i32, ())]| list.iter().map(|(p, ())| *p).collect::<Vec<i32>>();
     let answer = channel
@@ -79,25 +113,30 @@ pub(super) async fn committed(
         .await
         .map_err(|e| OffsetError::NotNow(e.to_string()))?;
 
-    let mut offsets = Offsets::new();
-    let mut take = |topic: &str, partition: i32, offset: i64, error: i16| {
+    let mut offsets = Commits::new();
+    let mut take = |topic: &str, partition: i32, offset, epoch: i32, metadata: Option<StrBytes>, error| {
         refused(topic, error)?;
-        if let (Ok(partition), true) = (u32::try_from(partition), offset >= 0) {
-            offsets.insert((topic.to_owned(), partition), offset);
+        if let (Ok(partition), 0..) = (u32::try_from(partition), offset) {
+            let leader_epoch = Some(epoch).filter(|epoch| *epoch >= 0);
+            let metadata = metadata.map(|m| m.to_string()).unwrap_or_default();
+            let committed = OffsetAndMetadata { offset, leader_epoch, metadata };
+            offsets.insert((topic.to_owned(), partition), committed);
         }
         Ok(())
     };
     refused("", answer.error_code)?;
     for topic in answer.topics {
         for p in topic.partitions {
-            take(&topic.name, p.partition_index, p.committed_offset, p.error_code)?;
+            let (index, epoch) = (p.partition_index, p.committed_leader_epoch);
+            take(&topic.name, index, p.committed_offset, epoch, p.metadata, p.error_code)?;
         }
     }
     for group in answer.groups {
         refused("", group.error_code)?;
         for topic in group.topics {
             for p in topic.partitions {
-                take(&topic.name, p.partition_index, p.committed_offset, p.error_code)?;
+                let (index, epoch) = (p.partition_index, p.committed_leader_epoch);
+                take(&topic.name, index, p.committed_offset, epoch, p.metadata, p.error_code)?;
             }
         }
     }
@@ -118,24 +157,38 @@ pub(super) async fn ends(
     metadata: &Metadata,
     settings: &Rc<Settings>,
     config: &ConsumerConfig,
-    partitions: &BTreeSet<(String, u32)>,
+    partitions: &BTreeSet<Key>,
     end: End,
 ) -> (Offsets, Option<OffsetError>) {
+    let wanted = partitions.iter().map(|key| (key.clone(), At::End(end))).collect();
+    let (found, problem) = places(metadata, settings, config, &wanted).await;
+    let offsets = found.into_iter().filter_map(|(key, place)| Some((key, place?.offset)));
+    (offsets.collect(), problem)
+}
+
+/// Places in partitions, each asked of its leader: those that could be had, and why others could not. A time after the last record
+/// is no place.
+pub(super) async fn places(
+    metadata: &Metadata,
+    settings: &Rc<Settings>,
+    config: &ConsumerConfig,
+    wanted: &BTreeMap<Key, At>,
+) -> (BTreeMap<Key, Option<OffsetAndTimestamp>>, Option<OffsetError>) {
     let mut problem = None;
-    let mut leaders: BTreeMap<Address, Vec<(&String, u32)>> = BTreeMap::new();
-    for (topic, partition) in partitions {
+    let mut leaders: BTreeMap<Address, BTreeMap<(&String, u32), At>> = BTreeMap::new();
+    for ((topic, partition), at) in wanted {
         match metadata.with(|c| c.leader(topic, *partition).cloned()) {
-            Some(leader) => leaders.entry(leader).or_default().push((topic, *partition)),
+            Some(leader) => drop(leaders.entry(leader).or_default().insert((topic, *partition), *at)),
             None => problem = Some(OffsetError::NotNow(format!("{topic}-{partition} has no leader"))),
         }
     }
-    let mut offsets = Offsets::new();
+    let mut found = BTreeMap::new();
     for (leader, wanted) in leaders {
         let channel = Channel::new(leader, Rc::clone(settings));
-        let topics = by_topic(wanted.into_iter().map(|key| (key, ()))).into_iter().map(|(topic, list)| {
-            let timestamp = if end == End::First { -2 } else { -1 };
-            let partition =
-                |(p, ())| ListOffsetsPartition::default().with_partition_index(p).with_timestamp(timestamp);
+        let topics = by_topic(wanted.into_iter()).into_iter().map(|(topic, list)| {
+            let partition = |(p, at): (i32, At)| {
+                ListOffsetsPartition::default().with_partition_index(p).with_timestamp(at.timestamp())
+            };
             ListOffsetsTopic::default()
                 .with_name(text(topic).into())
                 .with_partitions(list.into_iter().map(partition).collect())
@@ -160,7 +213,13 @@ pub(super) async fn ends(
             for p in topic.partitions {
                 match (refused(&topic.name, p.error_code), u32::try_from(p.partition_index)) {
                     (Ok(()), Ok(partition)) => {
-                        offsets.insert((topic.name.to_string(), partition), p.offset);
+                        let place = OffsetAndTimestamp {
+                            offset: p.offset,
+                            timestamp_ms: p.timestamp,
+                            leader_epoch: Some(p.leader_epoch).filter(|epoch| *epoch >= 0),
+                        };
+                        let place = Some(place).filter(|place| place.offset >= 0);
+                        found.insert((topic.name.to_string(), partition), place);
                     }
                     (Err(e), _) => problem = Some(e),
                     _ => {}
@@ -168,7 +227,7 @@ pub(super) async fn ends(
             }
         }
     }
-    (offsets, problem)
+    (found, problem)
 }
 
 /// Commits, as the member that `identity` says. The answer is the first error code of a partition, 0 if there is none.
@@ -176,16 +235,20 @@ pub(super) async fn commit(
     channel: &Channel,
     config: &ConsumerConfig,
     identity: &Identity,
-    offsets: &Offsets,
+    offsets: &Commits,
 ) -> Result<(i16, String), String> {
-    let topics = by_topic(offsets.iter().map(|((t, p), offset)| ((t, *p), *offset)));
+    let topics = by_topic(offsets.iter().map(|((t, p), committed)| ((t, *p), committed)));
     let answer = channel
-        .call(|_| {
-            let partition = |(p, offset): &(i32, i64)| {
-                OffsetCommitRequestPartition::default()
+        .call(|version| {
+            let partition = |(p, committed): &(i32, &OffsetAndMetadata)| {
+                let partition = OffsetCommitRequestPartition::default()
                     .with_partition_index(*p)
-                    .with_committed_offset(*offset)
-                    .with_committed_metadata(Some(text("")))
+                    .with_committed_offset(committed.offset)
+                    .with_committed_metadata(Some(text(&committed.metadata)));
+                match committed.leader_epoch {
+                    Some(epoch) if version >= 6 => partition.with_committed_leader_epoch(epoch),
+                    _ => partition,
+                }
             };
             let topics = topics
                 .iter()

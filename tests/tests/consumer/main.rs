@@ -6,6 +6,7 @@
     reason = "the helpers of tests panic as tests do"
 )]
 
+mod api;
 mod incidents;
 mod support;
 

@@ -10,6 +10,7 @@ pub use address::Address;
 use properties::{FETCH, Properties, api_versions};
 
 use super::error::ConsumerError;
+use super::reset::OffsetReset;
 
 /// `org.apache.kafka.clients.consumer.ConsumerConfig` where it applies, plus the keys that start with `assignor.`.
 ///
@@ -24,12 +25,14 @@ use super::error::ConsumerError;
 /// | `max.poll.interval.ms` | 300000 |
 /// | `max.poll.records` | 500 |
 /// | `request.timeout.ms` | 30000 |
+/// | `default.api.timeout.ms` | 60000 |
 /// | `retry.backoff.ms`, `retry.backoff.max.ms` | 100, 1000 |
 /// | `socket.connection.setup.timeout.ms` | 10000 |
 /// | `metadata.max.age.ms` | 300000 |
-/// | `auto.offset.reset` | `latest` (or `earliest`, `none`) |
+/// | `auto.offset.reset` | `latest` (or `earliest`, `by_duration:<ISO 8601>`, `none`) |
 /// | `enable.auto.commit`, `auto.commit.interval.ms` | `true`, 5000 |
 /// | `allow.auto.create.topics` | `true` |
+/// | `exclude.internal.topics` | `true` |
 /// | `isolation.level` | `read_uncommitted` |
 /// | `fetch.min.bytes`, `fetch.max.bytes`, `fetch.max.wait.ms` | 1, 52428800, 500 |
 /// | `max.partition.fetch.bytes` | 1048576 |
@@ -41,7 +44,8 @@ use super::error::ConsumerError;
 /// | `assignor.block-upgrade` | `false`; `true`: as leader, keep brokers from turning the group into one of the new protocol |
 ///
 /// `partition.assignment.strategy` and other keys that start with `assignor.` are accepted and left to whom makes the
-/// assignors. `key.deserializer` and `value.deserializer` are unknown: records are bytes.
+/// assignors. `key.deserializer` and `value.deserializer` are unknown: records are bytes until [`Consumer::typed`](super::Consumer::typed).
+/// `fetch.*`, `max.partition.fetch.bytes` and `check.crcs` are librdkafka's under Kafka's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerConfig {
     /// `bootstrap.servers`.
@@ -64,6 +68,8 @@ pub struct ConsumerConfig {
     pub max_poll_records: usize,
     /// `request.timeout.ms`.
     pub request_timeout: Duration,
+    /// `default.api.timeout.ms`: how long a call waits that asks brokers something and has no time-out of its own.
+    pub default_api_timeout: Duration,
     /// `retry.backoff.ms`: the first pause before something is tried again; it doubles up to `retry_backoff_max`.
     pub retry_backoff: Duration,
     /// `retry.backoff.max.ms`.
@@ -78,6 +84,8 @@ pub struct ConsumerConfig {
     pub auto_commit_interval: Option<Duration>,
     /// `allow.auto.create.topics`.
     pub allow_auto_create_topics: bool,
+    /// `exclude.internal.topics`: a pattern doesn't match Kafka's own topics.
+    pub exclude_internal_topics: bool,
     /// `isolation.level` is `read_committed`.
     pub read_committed: bool,
     /// The highest version of an API that is used, whatever a broker advertises: some advertise what they can't parse.
@@ -89,17 +97,6 @@ pub struct ConsumerConfig {
     pub block_upgrade: bool,
     /// All properties, as they were given.
     pub properties: BTreeMap<String, String>,
-}
-
-/// Where to start in a partition without a valid committed offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OffsetReset {
-    /// At the end.
-    Latest,
-    /// At the beginning.
-    Earliest,
-    /// Nowhere: `poll` reports [`ConsumerError::NoOffset`].
-    None,
 }
 
 impl ConsumerConfig {
@@ -160,24 +157,19 @@ impl ConsumerConfig {
             max_poll_interval: p.ms("max.poll.interval.ms", 300_000, 1)?,
             max_poll_records: p.number("max.poll.records", 500, 1, i32::MAX as u64)? as usize,
             request_timeout: p.ms("request.timeout.ms", 30_000, 1)?,
+            default_api_timeout: p.ms("default.api.timeout.ms", 60_000, 1)?,
             retry_backoff: p.ms("retry.backoff.ms", 100, 1)?,
             retry_backoff_max: p.ms("retry.backoff.max.ms", 1_000, 1)?,
             connect_timeout: p.ms("socket.connection.setup.timeout.ms", 10_000, 1)?,
             metadata_max_age: p.ms("metadata.max.age.ms", 300_000, 1)?,
-            auto_offset_reset: match p.text("auto.offset.reset") {
-                None | Some("latest") => OffsetReset::Latest,
-                Some("earliest") => OffsetReset::Earliest,
-                Some("none") => OffsetReset::None,
-                Some(other) => {
-                    return Err(format!("auto.offset.reset={other}: give latest, earliest or none"));
-                }
-            },
+            auto_offset_reset: p.text("auto.offset.reset").unwrap_or("latest").parse()?,
             auto_commit_interval: if p.flag("enable.auto.commit", true)? {
                 Some(p.ms("auto.commit.interval.ms", 5_000, 1)?)
             } else {
                 None
             },
             allow_auto_create_topics: p.flag("allow.auto.create.topics", true)?,
+            exclude_internal_topics: p.flag("exclude.internal.topics", true)?,
             read_committed: match p.text("isolation.level") {
                 None | Some("read_uncommitted") => false,
                 Some("read_committed") => true,
@@ -283,7 +275,10 @@ mod tests {
     fn names_are_legal_as_in_kafka() {
         for legal in ["a", "A.b_c-1", &"x".repeat(249)] {
             assert!(is_legal_name(legal), "{legal}");
-            assert_eq!(read(&[("group.instance.id", legal)]).unwrap().group_instance_id.as_deref(), Some(legal));
+            assert_eq!(
+                read(&[("group.instance.id", legal)]).unwrap().group_instance_id.as_deref(),
+                Some(legal)
+            );
         }
         for illegal in ["", ".", "..", "a b", "a/b", "ä", &"x".repeat(250)] {
             assert!(!is_legal_name(illegal), "{illegal}");

@@ -8,7 +8,7 @@ use crate::assignor::{Cancellation, Context};
 use crate::consumer::clock::Moment;
 use crate::consumer::error::{ConsumerError, GroupEvent};
 use crate::consumer::machine::{Commit, Delivery, Identity, Revocation};
-use crate::consumer::offsets::Offsets;
+use crate::consumer::offsets::{self, Commits, Offsets};
 use crate::consumer::shared::Assignment;
 use crate::group::TopicPartitions;
 
@@ -51,7 +51,8 @@ impl Driver {
         let limit = self.closing.map_or(limit, |end| limit.min(end.since(Moment::now()) / 2));
         self.spawn(move |common| async move {
             let committed = work::commit_within(&common, limit, identity, offsets).await;
-            let troubles = committed.err().map(|e| format!("{}; what was not committed will be read again", e.text()));
+            let troubles =
+                committed.err().map(|e| format!("{}; what was not committed will be read again", e.text()));
             Event::CommittedBefore { round, troubles: troubles.into_iter().collect() }
         });
     }
@@ -171,7 +172,7 @@ impl Driver {
         self.auto_commit_due = Some(now + interval);
         let Some((identity, offsets)) = self.common.shared.to_auto_commit() else { return };
         self.auto_committing = true;
-        let commit = self.committer(identity, offsets);
+        let commit = self.committer(identity, offsets::plain(offsets));
         self.spawn(move |common| async move {
             let result = commit.await;
             // A rebalance begins, and commits before it joins.
@@ -190,7 +191,7 @@ impl Driver {
     pub(super) fn committer(
         &self,
         identity: Identity,
-        offsets: Offsets,
+        offsets: Commits,
     ) -> impl Future<Output = Result<(), CommitError>> + 'static {
         let common = Rc::clone(&self.common);
         async move { work::commit(&common, identity, offsets).await }

@@ -1,7 +1,7 @@
 //! The driver's longer tasks: each asks, waits, tries again, and ends in one event.
 
-use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,11 +15,13 @@ use super::{CommitError, Common, Event};
 use crate::assignor::Context;
 use crate::builtin::{Builtin, KEEP};
 use crate::cause::{CallError, Cause};
-use crate::consumer::config::{ConsumerConfig, OffsetReset};
+use crate::consumer::config::ConsumerConfig;
 use crate::consumer::error::ConsumerError;
 use crate::consumer::machine::{Identity, Planned};
 use crate::consumer::metadata::{Cluster, TopicProblem};
-use crate::consumer::offsets::{self, End, OffsetError, Offsets};
+use crate::consumer::offsets::{self, At, Commits, End, OffsetError, Offsets};
+use crate::consumer::partition::OffsetAndTimestamp;
+use crate::consumer::reset::OffsetReset;
 use crate::consumer::shared::Key;
 use crate::group::{Group, MemberSubscription};
 use crate::plan::{Completeness, Plan, assert_safe, check, withhold};
@@ -147,7 +149,7 @@ pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTree
         match committed(&common, &missing).await {
             Ok(offsets) => {
                 missing.retain(|p| !offsets.contains_key(p));
-                found(offsets, true);
+                found(offsets::bare(&offsets), true);
                 break;
             }
             Err(problem) => pause.after(problem).await,
@@ -157,6 +159,9 @@ pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTree
     while !missing.is_empty() {
         let (offsets, problem) = match reset(&common, &missing).await {
             Ok(answer) => answer,
+            Err(ConsumerError::NoOffset { .. }) => {
+                return tell(Event::Stuck { delivery, partitions: missing });
+            }
             Err(error) => return tell(Event::Failed(error)),
         };
         missing.retain(|p| !offsets.contains_key(p));
@@ -170,7 +175,7 @@ pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTree
     }
 }
 
-async fn committed(common: &Common, partitions: &BTreeSet<(String, u32)>) -> Result<Offsets, OffsetError> {
+async fn committed(common: &Common, partitions: &BTreeSet<Key>) -> Result<Commits, OffsetError> {
     // The coordinator may move meanwhile.
     let link = common.link().ok_or_else(|| OffsetError::NotNow("the coordinator is not known".into()))?;
     offsets::committed(&link.rest, &common.config.group_id, partitions).await
@@ -185,9 +190,59 @@ async fn reset(
     let end = match common.config.auto_offset_reset {
         OffsetReset::Earliest => End::First,
         OffsetReset::Latest => End::Last,
+        OffsetReset::ByDuration(age) => return Ok(no_older_than(common, partitions, age).await),
         OffsetReset::None => return Err(ConsumerError::NoOffset { topic, partition }),
     };
     Ok(ends(common, partitions, end).await)
+}
+
+/// The first record that is no older, or where there is none, the end (KIP-1106).
+async fn no_older_than(
+    common: &Common,
+    partitions: &BTreeSet<Key>,
+    age: Duration,
+) -> (Offsets, Option<OffsetError>) {
+    let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    let since = i64::try_from(now_ms().saturating_sub(age)).unwrap_or(0);
+    let wanted = partitions.iter().map(|key| (key.clone(), At::Time(since))).collect();
+    let (found, problem) = places(common, &wanted).await;
+    let newer = found.iter().filter(|(_, place)| place.is_none()).map(|(key, _)| key.clone()).collect();
+    let mut offsets: Offsets =
+        found.into_iter().filter_map(|(key, place)| Some((key, place?.offset))).collect();
+    let (last, later) = ends(common, &newer, End::Last).await;
+    offsets.extend(last);
+    (offsets, problem.or(later))
+}
+
+/// [`offsets::places`], by fresh metadata.
+pub(super) async fn places(
+    common: &Common,
+    wanted: &BTreeMap<Key, At>,
+) -> (BTreeMap<Key, Option<OffsetAndTimestamp>>, Option<OffsetError>) {
+    let topics: BTreeSet<String> = wanted.keys().map(|(t, _)| t.clone()).collect();
+    if let Err(e) = common.metadata.refresh(&topics).await {
+        return (BTreeMap::new(), Some(OffsetError::NotNow(e)));
+    }
+    offsets::places(&common.metadata, &common.settings, &common.config, wanted).await
+}
+
+/// Finds out where partitions begin or end, whose application has asked to go on from there, until none of them waits for that any
+/// more.
+pub(super) async fn seek_to(common: &Common, mut partitions: BTreeSet<Key>, end: End, stamp: u64) {
+    let mut pause = Pause::new(common);
+    loop {
+        partitions = common.shared.awaiting_end(&partitions, stamp);
+        if partitions.is_empty() {
+            return;
+        }
+        let (offsets, problem) = ends(common, &partitions, end).await;
+        partitions.retain(|key| !offsets.contains_key(key));
+        common.shared.found_end(&offsets, stamp);
+        if !partitions.is_empty() {
+            let lacks = || OffsetError::NotNow("the answer lacks partitions".into());
+            pause.after(problem.unwrap_or_else(lacks)).await;
+        }
+    }
 }
 
 async fn ends(
@@ -195,6 +250,9 @@ async fn ends(
     partitions: &BTreeSet<(String, u32)>,
     end: End,
 ) -> (Offsets, Option<OffsetError>) {
+    if partitions.is_empty() {
+        return (Offsets::new(), None);
+    }
     let topics: BTreeSet<String> = partitions.iter().map(|(t, _)| t.clone()).collect();
     if let Err(e) = common.metadata.refresh(&topics).await {
         return (Offsets::new(), Some(OffsetError::NotNow(e)));
@@ -221,13 +279,13 @@ pub(super) async fn correct(common: &Common, positions: Offsets) -> Result<Offse
 }
 
 /// Pauses between tries, longer each time.
-struct Pause<'a> {
+pub(super) struct Pause<'a> {
     common: &'a Common,
     next: Duration,
 }
 
 impl<'a> Pause<'a> {
-    fn new(common: &'a Common) -> Self {
+    pub(super) fn new(common: &'a Common) -> Self {
         Self { common, next: common.config.retry_backoff }
     }
 
@@ -260,6 +318,7 @@ pub(super) async fn commit_within(
     offsets: Offsets,
 ) -> Result<(), CommitError> {
     let end = Instant::now() + limit;
+    let offsets = offsets::plain(offsets);
     let mut pause = common.config.retry_backoff;
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -274,7 +333,7 @@ pub(super) async fn commit_within(
 }
 
 /// One try to commit.
-pub(super) async fn commit(common: &Common, identity: Identity, offsets: Offsets) -> Result<(), CommitError> {
+pub(super) async fn commit(common: &Common, identity: Identity, offsets: Commits) -> Result<(), CommitError> {
     if offsets.is_empty() {
         return Ok(());
     }
@@ -283,7 +342,7 @@ pub(super) async fn commit(common: &Common, identity: Identity, offsets: Offsets
     let (code, topic) = answer.map_err(CommitError::NotNow)?;
     let current = common.shared.is_current(&identity);
     // The driver has ended if nobody receives.
-    let _ = common.events.send(Event::Committed { identity, offsets, code });
+    let _ = common.events.send(Event::Committed { identity, offsets: offsets::bare(&offsets), code });
     match E::try_from_code(code) {
         None => Ok(()),
         // The group has gone on, and this member with it (Kafka: `OffsetCommitResponseHandler`).

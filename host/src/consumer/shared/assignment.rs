@@ -39,6 +39,12 @@ pub(in crate::consumer) struct Assignment {
     positions: BTreeMap<Key, Position>,
     /// About to be given up: not handed out any more, but still to be committed.
     suspended: BTreeSet<Key>,
+    /// Paused by the application: neither fetched nor handed out.
+    paused: BTreeSet<Key>,
+    /// Waiting, under a stamp, for where they begin or end. Until then they have no position.
+    ends: BTreeMap<Key, u64>,
+    /// Waiting for the application to seek: they have no valid offset, and `auto.offset.reset` is `none`.
+    stuck: BTreeSet<Key>,
 }
 
 impl Assignment {
@@ -49,8 +55,18 @@ impl Assignment {
         strategy: String,
         partitions: Vec<TopicPartitions>,
     ) -> Self {
-        let (positions, suspended) = (BTreeMap::new(), BTreeSet::new());
-        Self { identity, before: None, leader, strategy, partitions, positions, suspended }
+        Self {
+            identity,
+            before: None,
+            leader,
+            strategy,
+            partitions,
+            positions: BTreeMap::new(),
+            suspended: BTreeSet::new(),
+            paused: BTreeSet::new(),
+            ends: BTreeMap::new(),
+            stuck: BTreeSet::new(),
+        }
     }
 
     /// After a rebalance: these partitions instead. Those that stay keep their positions.
@@ -63,9 +79,17 @@ impl Assignment {
     ) {
         self.renew(identity);
         (self.leader, self.strategy, self.partitions) = (leader, strategy, partitions);
+        self.suspended.clear();
+        self.forget_others();
+    }
+
+    /// Only what is assigned has a state.
+    fn forget_others(&mut self) {
         let all: BTreeSet<Key> = keys(&self.partitions).collect();
         self.positions.retain(|key, _| all.contains(key));
-        self.suspended.clear();
+        self.ends.retain(|key, _| all.contains(key));
+        self.paused.retain(|key| all.contains(key));
+        self.stuck.retain(|key| all.contains(key));
     }
 
     /// Commits go as this identity from now on.
@@ -86,14 +110,17 @@ impl Assignment {
         for (key, offset) in offsets {
             if unplaced.contains(&key) {
                 let committed = committed.then_some(offset);
-                self.positions.insert(key, Position { returned: offset, processed: offset, committed, stamp });
+                self.stuck.remove(&key);
+                self.positions
+                    .insert(key, Position { returned: offset, processed: offset, committed, stamp });
             }
         }
     }
 
-    /// Partitions without a position.
+    /// Partitions without a position that nobody has asked to go on from an end.
     pub(super) fn unplaced(&self) -> BTreeSet<Key> {
-        keys(&self.partitions).filter(|key| !self.positions.contains_key(key)).collect()
+        let placed = |key: &Key| self.positions.contains_key(key) || self.ends.contains_key(key);
+        keys(&self.partitions).filter(|key| !placed(key)).collect()
     }
 
     /// These are about to be given up.
@@ -104,11 +131,11 @@ impl Assignment {
     /// What is about to be given up is gone.
     pub(super) fn drop_suspended(&mut self) {
         let gone = std::mem::take(&mut self.suspended);
-        self.positions.retain(|key, _| !gone.contains(key));
         for TopicPartitions { topic, partitions } in &mut self.partitions {
             partitions.retain(|p| !gone.contains(&(topic.clone(), *p)));
         }
         self.partitions.retain(|t| !t.partitions.is_empty());
+        self.forget_others();
     }
 
     /// The partitions, but for those that are about to be given up, if `told` says that somebody knows of that.
@@ -145,8 +172,70 @@ impl Assignment {
 
     /// What is to be fetched.
     pub(super) fn starts(&self) -> BTreeMap<Key, Start> {
-        let fetched = self.positions.iter().filter(|(key, _)| !self.suspended.contains(*key));
+        let rests =
+            |key: &Key| self.suspended.contains(key) || self.paused.contains(key) || self.stuck.contains(key);
+        let fetched = self.positions.iter().filter(|(key, _)| !rests(key));
         fetched.map(|(key, p)| (key.clone(), Start { offset: p.returned, stamp: p.stamp })).collect()
+    }
+
+    /// Whether this partition is assigned, and not about to be given up.
+    pub(super) fn holds(&self, (topic, partition): &Key) -> bool {
+        let mut lists = self.partitions.iter().filter(|t| t.topic == *topic);
+        lists.any(|t| t.partitions.contains(partition))
+    }
+
+    /// The offset of the next record of a partition that has a position.
+    pub(super) fn position(&self, key: &Key) -> Option<i64> {
+        self.positions.get(key).map(|p| p.returned)
+    }
+
+    /// Goes on from these offsets.
+    pub(super) fn seek(&mut self, offsets: &Offsets, stamp: u64) {
+        for (key, &offset) in offsets {
+            let committed = self.positions.get(key).and_then(|p| p.committed);
+            let position = Position { returned: offset, processed: offset, committed, stamp };
+            self.positions.insert(key.clone(), position);
+            self.ends.remove(key);
+            self.stuck.remove(key);
+        }
+    }
+
+    /// Goes on from where these begin or end, which is to be found out.
+    pub(super) fn seek_to_end(&mut self, partitions: &BTreeSet<Key>, stamp: u64) {
+        for key in partitions {
+            self.positions.remove(key);
+            self.stuck.remove(key);
+            self.ends.insert(key.clone(), stamp);
+        }
+    }
+
+    /// Which of these still wait, under this stamp, for where they begin or end.
+    pub(super) fn awaiting_end(&self, partitions: &BTreeSet<Key>, stamp: u64) -> BTreeSet<Key> {
+        partitions.iter().filter(|key| self.ends.get(*key) == Some(&stamp)).cloned().collect()
+    }
+
+    /// No record of these is fetched until somebody seeks.
+    pub(super) fn stick(&mut self, partitions: &BTreeSet<Key>) {
+        let all: BTreeSet<Key> = keys(&self.partitions).collect();
+        let stuck = partitions.iter().filter(|key| all.contains(*key) && !self.ends.contains_key(*key));
+        self.stuck.extend(stuck.cloned());
+    }
+
+    /// A partition that waits for somebody to seek.
+    pub(super) fn stuck(&self) -> Option<Key> {
+        self.stuck.first().cloned()
+    }
+
+    pub(super) fn pause(&mut self, partitions: &BTreeSet<Key>, paused: bool) {
+        if paused {
+            self.paused.extend(partitions.iter().cloned());
+        } else {
+            self.paused.retain(|key| !partitions.contains(key));
+        }
+    }
+
+    pub(super) fn paused(&self) -> BTreeSet<Key> {
+        self.paused.clone()
     }
 
     /// Everything that was returned is processed.
@@ -188,6 +277,6 @@ impl Assignment {
     }
 }
 
-fn keys(partitions: &[TopicPartitions]) -> impl Iterator<Item = Key> {
+pub(super) fn keys(partitions: &[TopicPartitions]) -> impl Iterator<Item = Key> {
     partitions.iter().flat_map(|t| t.partitions.iter().map(|p| (t.topic.clone(), *p)))
 }

@@ -17,19 +17,30 @@ impl Shared {
         (state.in_poll, state.last_poll)
     }
 
-    /// Stops handing out if the application is inside `poll`, until [`release`](Self::release); else remembers to wake the driver
-    /// when it is.
+    /// Stops handing out if the application has processed everything that it was given, until [`release`](Self::release); else
+    /// remembers to wake the driver when it has.
     pub(in crate::consumer) fn hold_in_poll(&self) -> bool {
         let mut state = self.lock();
-        state.held = state.in_poll;
-        state.wanted = !state.in_poll;
-        state.held
+        state.held |= state.in_poll;
+        let (held, asked) = (state.held, state.wanted);
+        state.wanted = !held;
+        drop(state);
+        if !held && !asked {
+            // A task that waits for a stream polls.
+            self.changed.notify_all();
+        }
+        held
     }
 
     /// Records are handed out again.
     pub(in crate::consumer) fn release(&self) {
-        self.lock().held = false;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        let held = std::mem::take(&mut state.held);
+        state.wanted = false;
+        drop(state);
+        if held {
+            self.changed.notify_all();
+        }
     }
 
     /// Nothing of these partitions is handed out any more. Tells what `commit` picks of the assignment.

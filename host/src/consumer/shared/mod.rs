@@ -6,21 +6,25 @@
 //! - Nothing is handed out after the lease.
 //! - A record counts as *returned* when `poll` gives it to the application, and as *processed* at the next `poll`. Auto-commit
 //!   commits what is processed; `commit` and `close` commit what is returned.
-//! - Partitions are given up only while the application is inside `poll`: then everything it was given is processed. Unless
-//!   they are lost, of course. From then on they are *suspended*: nothing of them is handed out, and they can still be committed, until
+//! - Partitions are given up only while the application is inside `poll`, or after one that was held and so returned nothing: then
+//!   everything it was given is processed. Unless they are lost, of course. From then on they are *suspended*: nothing of them is handed out, and they can still be committed, until
 //!   the rebalance listener has heard.
 //! - The rebalance listener is called on the application's thread, inside `poll` or `close`. Its time counts as time between polls.
 //!   What was assigned before a call is due is not handed out before the call.
+//! - What is paused is not fetched. Whatever changes a position, but for handing out, gives it a new stamp, and with it a new epoch:
+//!   nothing that was fetched before a pause or a seek is handed out after it.
 //! - Between JoinGroup and the next assignment nothing is committed: the coordinator would refuse it.
 
 mod assignment;
 mod calls;
 mod driving;
+mod moving;
+mod signal;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -34,6 +38,7 @@ use crate::group::TopicPartitions;
 pub(super) use assignment::{Assignment, Key, Start};
 use calls::Calls;
 pub(super) use calls::{Call, Told};
+pub(super) use signal::Signal;
 
 /// Who a consumer is within its group (Kafka: `ConsumerGroupMetadata`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +65,7 @@ struct State {
     last_poll: Moment,
     /// Something waits for the application to be inside `poll`.
     wanted: bool,
-    /// For a moment nothing is handed out, while the driver decides what to suspend.
+    /// For a moment nothing is handed out, while the driver decides what to suspend: what was handed out before is processed.
     held: bool,
     /// JoinGroup is under way, or was, and no assignment has come since.
     joining: bool,
@@ -69,6 +74,7 @@ struct State {
     lost: Option<String>,
     error: Option<ConsumerError>,
     subscribed: bool,
+    subscription: Vec<String>,
     closed: bool,
     ended: bool,
     requested: Option<(Duration, String)>,
@@ -78,8 +84,8 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
-    /// For the application's thread: something it waits for has changed.
-    changed: Condvar,
+    /// For the application: something it waits for has changed.
+    changed: Arc<Signal>,
     /// For the driver: look again.
     pub(super) wake: Notify,
 }
@@ -117,11 +123,12 @@ impl Shared {
             lost: None,
             error: None,
             subscribed: false,
+            subscription: Vec::new(),
             closed: false,
             ended: false,
             requested: None,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), wake: Notify::new() }
+        Self { state: Mutex::new(state), changed: Arc::default(), wake: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -149,17 +156,21 @@ impl Shared {
         if !state.subscribed {
             return Err(ConsumerError::NotSubscribed);
         }
-        if let Some(error) = state.take_error() {
-            return Err(error);
-        }
-        state.in_poll = true;
         state.last_poll = now;
         if let Some(assignment) = &mut state.assignment {
             assignment.process_returned();
         }
         if state.wanted {
+            // Nothing more is handed out before the driver has looked, or polls too short for it to see could keep it from ever doing
+            // so.
+            state.held = true;
             self.wake.notify_one();
         }
+        if let Some(error) = state.take_error() {
+            return Err(error);
+        }
+        state.in_poll = true;
+        state.last_poll = now;
         Ok(())
     }
 
@@ -206,7 +217,24 @@ impl Shared {
         if state.epoch != epoch || state.closed || state.error.is_some() || state.calls.are_due() {
             return;
         }
-        drop(self.changed.wait_timeout(state, limit));
+        self.changed.wait(state, limit);
+    }
+
+    /// As whom the application commits what it names itself.
+    pub(super) fn to_commit_as(&self) -> Result<Identity, ConsumerError> {
+        let mut state = self.lock();
+        if state.closed && !state.calls.run_here() {
+            return Err(ConsumerError::Closed);
+        }
+        if let Some(cause) = state.lost.take() {
+            return Err(ConsumerError::CommitFailed(cause));
+        }
+        match &state.assignment {
+            Some(_) if state.joining => Err(ConsumerError::RebalanceInProgress),
+            Some(assignment) => Ok(assignment.identity.clone()),
+            None if state.joining => Err(ConsumerError::RebalanceInProgress),
+            None => Err(ConsumerError::CommitFailed("this consumer is no member of its group now".into())),
+        }
     }
 
     /// What `commit` is to commit, and as whom. `None` if there is nothing.
@@ -260,9 +288,7 @@ impl Shared {
     pub(super) fn wait_for_end(&self, limit: Duration) -> bool {
         let state = self.lock();
         let waits = |state: &mut State| !state.ended && !state.calls.are_due();
-        let (state, _) =
-            self.changed.wait_timeout_while(state, limit, waits).unwrap_or_else(PoisonError::into_inner);
-        state.ended
+        self.changed.wait_while(state, limit, waits).ended
     }
 
     /// Whether there is a rebalance listener from now on.
@@ -311,8 +337,14 @@ impl State {
         self.assignment.take()
     }
 
-    /// An error that polling on can heal is reported once, any other one forever.
+    /// An error that polling on can heal is reported once, any other one forever; one that a seek heals, until then.
     fn take_error(&mut self) -> Option<ConsumerError> {
+        let stuck = self.assignment.as_ref().and_then(Assignment::stuck);
+        if self.error.is_none()
+            && let Some((topic, partition)) = stuck
+        {
+            return Some(ConsumerError::NoOffset { topic, partition });
+        }
         let error = self.error.clone();
         self.error.take_if(|e| e.is_retriable());
         error

@@ -1,5 +1,11 @@
 //! The consumer as an application sees it.
 
+mod commit;
+mod positions;
+mod stream;
+mod subscription;
+mod typed;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,19 +13,21 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::clock::Moment;
-use super::committing::Committing;
-use super::config::{ConsumerConfig, is_legal_name};
-use super::data::{Librdkafka, Record};
-use super::driver::{self, CLOSE_TIMEOUT, Command};
-use super::error::{ConsumerError, GroupEvent};
-use super::fetcher::Fetcher;
-use super::listener::{Listening, RebalanceListener};
-use super::machine::Membership;
-use super::shared::{GroupMetadata, Shared};
-use super::strategist::{self, Strategist};
 use crate::assignor::{Assignor, Engagement};
-use crate::group::TopicPartitions;
+use crate::consumer::clock::Moment;
+use crate::consumer::config::ConsumerConfig;
+use crate::consumer::data::{Librdkafka, Record};
+use crate::consumer::driver::{self, CLOSE_TIMEOUT, Command};
+use crate::consumer::error::{ConsumerError, GroupEvent};
+use crate::consumer::fetcher::{Calls, Fetcher, Most};
+use crate::consumer::listener::Listening;
+use crate::consumer::machine::Membership;
+use crate::consumer::shared::{GroupMetadata, Shared};
+use crate::consumer::strategist::{self, Strategist};
+
+pub use commit::PendingCommit;
+pub use stream::{RecordIter, RecordStream};
+pub use typed::TypedConsumer;
 
 /// A member of a classic consumer group, whose partitions any [`Assignor`] splits.
 ///
@@ -33,12 +41,69 @@ use crate::group::TopicPartitions;
 /// yourself.
 ///
 /// All methods take `&self`, so that a consumer can be shared and closed from another thread; concurrent calls of `poll` wait
-/// for each other.
+/// for each other. Names and meanings are those of Java's `KafkaConsumer`; `commit` is its `commitSync`.
+///
+/// ```no_run
+/// use std::collections::BTreeMap;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use assignor_host::consumer::{Consumer, ConsumerConfig, ConsumerError, Json, Required, Text};
+/// use assignor_host::{Catalog, Observer};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Order {
+///     item: String,
+///     count: u32,
+/// }
+///
+/// let properties = BTreeMap::from(
+///     [
+///         ("bootstrap.servers", "localhost:9092"),
+///         ("group.id", "orders-service"),
+///         ("partition.assignment.strategy", "cooperative-sticky"),
+///         ("enable.auto.commit", "false"),
+///     ]
+///     .map(|(key, value)| (key.to_owned(), value.to_owned())),
+/// );
+/// let observer: Observer = Arc::new(|event| eprintln!("{event:?}"));
+/// let catalog = Catalog::from_properties(&properties, &observer)?;
+/// let config = ConsumerConfig::from_properties(properties)?;
+/// let consumer = Consumer::new(config, catalog.assignors(), |event| eprintln!("{event:?}"))?;
+/// // Every topic whose whole name matches, those to come included.
+/// consumer.subscribe_pattern("orders-.*")?;
+/// let orders = consumer.typed(Text, Required(Json::<Order>::new()));
+/// loop {
+///     match orders.poll(Duration::from_secs(1)) {
+///         Ok(records) => {
+///             for record in &records {
+///                 println!("{}: {} x {}", record.topic_partition(), record.value.count, record.value.item);
+///             }
+///             // Goes on beside the next poll; the next commit covers it, should it fail.
+///             drop(consumer.commit_async()?);
+///         }
+///         Err(ConsumerError::Deserialization(failed)) => {
+///             eprintln!("{failed}");
+///             consumer.seek(&failed.record.topic_partition(), failed.record.offset + 1)?;
+///         }
+///         Err(error) if error.is_retriable() => eprintln!("{error}"),
+///         Err(error) => return Err(error.into()),
+///     }
+/// }
+/// # #[allow(unreachable_code)]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Records one by one come from a [`stream`](Self::stream) for tasks of any runtime, or an [`iter`](Self::iter) for a thread.
+///
+/// **What it can't do**: commit offsets within a producer's transaction (`sendOffsetsToTransaction`). rdkafka's producer wants the group
+/// metadata of a consumer of rdkafka's that is itself a member, and librdkafka's function that makes them from a member id and a
+/// generation is within reach of unsafe code only. Who needs exactly once stores the offsets with the results, and
+/// [seeks](Self::seek) to them in the [rebalance listener](super::RebalanceListener).
 pub struct Consumer {
     config: Arc<ConsumerConfig>,
     shared: Arc<Shared>,
     commands: UnboundedSender<Command>,
-    committing: Committing,
     listener: Listening,
     fetcher: Mutex<Fetcher>,
     /// The strategies are this consumer's until it is dropped.
@@ -90,10 +155,12 @@ impl Consumer {
         let strategies = strategist::names(&assignors)?;
         let protocol = strategist::protocol(&assignors)?;
         let engagements = strategist::engage(&mut assignors)?;
-        let fetcher = Fetcher::new(Box::new(Librdkafka::new(&config)?));
+        let mut fetcher = Fetcher::new(Box::new(Librdkafka::new(&config)?));
         let strategist = Strategist::start(assignors)?;
         let config = Arc::new(config);
         let shared = Arc::new(Shared::new(Moment::now()));
+        let signal = shared.signal();
+        fetcher.wake_by(Arc::new(move || signal.notify_all()));
         let (commands, received) = unbounded_channel();
         let parts = driver::Parts {
             config: Arc::clone(&config),
@@ -117,53 +184,8 @@ impl Consumer {
                 ending.end();
             })
             .map_err(|e| ConsumerError::Driver(format!("no thread for the consumer: {e}")))?;
-        let committing = Committing {
-            config: Arc::clone(&config),
-            shared: Arc::clone(&shared),
-            commands: commands.clone(),
-        };
         let (listener, fetcher) = (Listening::default(), Mutex::new(fetcher));
-        Ok(Self { config, shared, commands, committing, listener, fetcher, _engagements: engagements })
-    }
-
-    /// Subscribes to these topics instead of the current ones, without a rebalance listener. The group hears of it at the next `poll`.
-    ///
-    /// # Errors
-    /// If no topic is given, a name is not legal in Kafka, or the consumer is closed.
-    pub fn subscribe<T: AsRef<str>>(&self, topics: &[T]) -> Result<(), ConsumerError> {
-        self.subscribe_as(topics, None)
-    }
-
-    /// The same, with a rebalance listener, which takes the place of an earlier one.
-    ///
-    /// # Errors
-    /// As [`subscribe`](Self::subscribe).
-    pub fn subscribe_with<T: AsRef<str>>(
-        &self,
-        topics: &[T],
-        listener: impl RebalanceListener + 'static,
-    ) -> Result<(), ConsumerError> {
-        self.subscribe_as(topics, Some(Box::new(listener)))
-    }
-
-    fn subscribe_as<T: AsRef<str>>(
-        &self,
-        topics: &[T],
-        listener: Option<Box<dyn RebalanceListener>>,
-    ) -> Result<(), ConsumerError> {
-        let topics: Vec<String> = topics.iter().map(|t| t.as_ref().to_owned()).collect();
-        if topics.is_empty() {
-            return Err(ConsumerError::Config(
-                "subscribe to at least one topic; close leaves the group".into(),
-            ));
-        }
-        if let Some(illegal) = topics.iter().find(|t| !is_legal_name(t)) {
-            return Err(ConsumerError::Config(format!("{illegal:?} is no legal topic name")));
-        }
-        self.shared.subscribed()?;
-        self.shared.listen(listener.is_some());
-        self.listener.replace(listener);
-        self.send(Command::Subscribe(topics))
+        Ok(Self { config, shared, commands, listener, fetcher, _engagements: engagements })
     }
 
     /// The next records, at most `max.poll.records`: as soon as there are any, or none when the time is over. A zero time-out
@@ -172,38 +194,35 @@ impl Consumer {
     /// To be called at least every `max.poll.interval.ms`, or the consumer leaves the group until the next call.
     ///
     /// # Errors
-    /// What has gone wrong since the last call. If [`ConsumerError::is_retriable`], calling again goes on; else every call
-    /// returns it.
+    /// What has gone wrong since the last call. If [`ConsumerError::is_retriable`], calling again goes on; if
+    /// [`ConsumerError::needs_seek`], calling after a seek does; else every call returns it.
     pub fn poll(&self, timeout: Duration) -> Result<Vec<Record>, ConsumerError> {
+        let all = self.config.max_poll_records;
+        self.fetch(timeout, all, |records| Ok(records.len()))
+    }
+
+    /// The next record, fetched together with those after it.
+    fn poll_one(&self, timeout: Duration) -> Result<Option<Record>, ConsumerError> {
+        Ok(self.fetch(timeout, 1, |records| Ok(records.len()))?.into_iter().next())
+    }
+
+    /// The next records, at most so many, of which `fit` says how many from the first one on may be given. Where it fails the records
+    /// stay, and so do the positions.
+    fn fetch(
+        &self,
+        timeout: Duration,
+        given: usize,
+        fit: impl FnMut(&[Record]) -> Result<usize, ConsumerError>,
+    ) -> Result<Vec<Record>, ConsumerError> {
         if self.shared.in_listener() {
             return Err(ConsumerError::InListener);
         }
         let mut fetcher = self.fetcher.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.enter_poll(Moment::now())?;
-        let out_of_range = || {
-            // Nobody receives once the driver has ended, and then there is nothing to correct.
-            let _ = self.commands.send(Command::OutOfRange);
-        };
-        let listener = || self.listener.call(&self.shared, &self.committing);
-        let most = self.config.max_poll_records;
-        let records = fetcher.poll(&self.shared, most, timeout, Moment::now, out_of_range, listener);
+        let most = Most { fetched: self.config.max_poll_records, given };
+        let records = fetcher.poll(&self.shared, most, timeout, Moment::now, Polling { consumer: self, fit });
         self.shared.leave_poll(Moment::now());
         records
-    }
-
-    /// Commits the offsets of everything that `poll` has returned so far, and waits for the answer, at most
-    /// `request.timeout.ms`.
-    ///
-    /// # Errors
-    /// [`ConsumerError::RebalanceInProgress`]: poll, then commit again. [`ConsumerError::CommitFailed`]: the partitions are another
-    /// member's. Others say what the broker said.
-    pub fn commit(&self) -> Result<(), ConsumerError> {
-        self.committing.commit()
-    }
-
-    /// The partitions that are assigned now.
-    pub fn assignment(&self) -> Vec<TopicPartitions> {
-        self.shared.partitions()
     }
 
     /// Asks for a rebalance, soon. Only the leader's request starts one, and not more often than once per heartbeat interval.
@@ -247,7 +266,7 @@ impl Consumer {
         // What the driver can't do in time it goes without; that it does soon.
         let end = deadline + Duration::from_secs(1);
         while !self.shared.wait_for_end(end.since(Moment::now())) {
-            self.listener.call(&self.shared, &self.committing);
+            self.listener.call(self, &self.shared);
             if Moment::now() >= end {
                 return Err(ConsumerError::Driver("it did not end in time".into()));
             }
@@ -257,6 +276,27 @@ impl Consumer {
 
     fn send(&self, command: Command) -> Result<(), ConsumerError> {
         self.commands.send(command).map_err(|_| ConsumerError::Closed)
+    }
+}
+
+/// What a poll calls.
+struct Polling<'a, F> {
+    consumer: &'a Consumer,
+    fit: F,
+}
+
+impl<F: FnMut(&[Record]) -> Result<usize, ConsumerError>> Calls for Polling<'_, F> {
+    fn listener(&mut self) {
+        self.consumer.listener.call(self.consumer, &self.consumer.shared);
+    }
+
+    fn out_of_range(&mut self) {
+        // Nobody receives once the driver has ended, and then there is nothing to correct.
+        let _ = self.consumer.commands.send(Command::OutOfRange);
+    }
+
+    fn fit(&mut self, records: &[Record]) -> Result<usize, ConsumerError> {
+        (self.fit)(records)
     }
 }
 
