@@ -96,6 +96,9 @@ async fn make_plan(
         withhold(&group, &mut plan);
         plan
     });
+    let nobodys = plan.owners(&group);
+    let held_back =
+        nobodys.iter().zip(group.claims()).any(|(owner, claim)| owner.is_none() && claim.is_some());
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
         let user_data = assignment.user_data.as_deref().filter(|_| with_user_data);
         let user_data = user_data.filter(|bytes| !bytes.is_empty() || !config.block_upgrade);
@@ -106,7 +109,7 @@ async fn make_plan(
     let blobs = group.members().iter().zip(&plan.assignments).map(blob).collect::<Result<Vec<_>, _>>()?;
     // Topics that don't exist yet are watched as well.
     let counts = topics.into_iter().map(|t| (t.clone(), existing.get(&t).copied().unwrap_or(0))).collect();
-    Ok(Planned { blobs, counts, racks })
+    Ok(Planned { blobs, counts, held_back, racks })
 }
 
 /// The racks that a leader watches: as in Kafka none, if it has none itself (`ConsumerCoordinator.PartitionRackInfo`).

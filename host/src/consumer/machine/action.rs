@@ -152,6 +152,8 @@ pub(in crate::consumer) struct Planned {
     pub(in crate::consumer) blobs: Vec<(String, Bytes)>,
     /// The partition counts it was made with: a change of one of these asks for another rebalance.
     pub(in crate::consumer) counts: BTreeMap<String, u32>,
+    /// It gives nobody what another member must give up first: another rebalance is to follow.
+    pub(in crate::consumer) held_back: bool,
     /// A digest of the racks that it was made with, where a change of these does so, too.
     pub(in crate::consumer) racks: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! The ends of a membership: close, unsubscribe, no polls.
 
-use super::{Action, Commit, GroupEvent, Machine, Membership, RequestId, Seeking, State, Then};
+use super::{Action, Commit, GroupEvent, Identity, Machine, Membership, RequestId, Seeking, State, Then};
 use crate::consumer::clock::Moment;
 
 impl Machine {
@@ -68,7 +68,8 @@ impl Machine {
     }
 
     pub(super) fn leave_and_close(&mut self) {
-        let id = if self.state == State::Failed { None } else { self.leave("the consumer is closed") };
+        let member = self.state != State::Failed && self.identity != Identity::none();
+        let id = if member { self.leave("the consumer is closed") } else { None };
         match id {
             Some(id) => self.state = State::Leaving { id },
             None => self.closed(),

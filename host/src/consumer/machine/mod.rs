@@ -61,6 +61,10 @@ mod leaving;
 mod ownership;
 mod rebalance;
 mod responses;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
 mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -178,6 +182,9 @@ pub(super) struct Machine {
     watched: BTreeMap<String, Option<u32>>,
     /// And the racks of their replicas, if watched.
     racks: Option<u64>,
+    /// The leader's plan holds something back, and when the leader asks for the rebalance that is to follow if nobody else does.
+    held_back: bool,
+    follow_up: Option<Moment>,
     /// No JoinGroup before then.
     join_after: Moment,
     /// When the first JoinGroup was sent since one was accepted.
@@ -231,6 +238,8 @@ impl Machine {
             broker_assigns: false,
             watched: BTreeMap::new(),
             racks: None,
+            held_back: false,
+            follow_up: None,
             join_after: now,
             first_join: None,
             backoff,

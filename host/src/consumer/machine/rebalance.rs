@@ -92,6 +92,8 @@ impl Machine {
         self.stale = false;
         self.rejoin = None;
         self.requested = None;
+        self.held_back = false;
+        self.follow_up = None;
         self.steps_down = false;
         self.state = State::Preparing { round };
         self.actions.push_back(Action::Event(GroupEvent::Joining { cause: cause.clone() }));
@@ -153,6 +155,7 @@ impl Machine {
             Ok(planned) => {
                 self.watched = planned.counts.into_iter().map(|(topic, n)| (topic, Some(n))).collect();
                 self.racks = planned.racks;
+                self.held_back = planned.held_back;
                 self.send_sync(now, planned.blobs);
             }
             Err(e) => {
@@ -181,6 +184,9 @@ impl Machine {
         self.state = State::Stable { since: now };
         self.delivered = now;
         self.actions.push_back(Action::Deliver(due));
+        // Who gives something up joins again. A static member that is restarted before it could has nothing to give up any more, and a
+        // stable group takes it in without a rebalance (KIP-345): what was held back would be nobody's.
+        self.follow_up = (self.leader && self.held_back).then(|| now + self.settings.session_timeout);
         if gave_up {
             // Its new owner gets it in the rebalance that this begins.
             self.rejoin = Some("gave up partitions that another member shall have".into());

@@ -27,6 +27,9 @@ impl Machine {
         {
             at((*due).max(since + self.rebalance_gap()));
         }
+        if let (State::Stable { .. }, Some(due), None) = (self.state, self.follow_up, &self.rejoin) {
+            at(due);
+        }
         if self.must_poll() && !self.in_poll {
             at(self.last_poll + self.settings.max_poll_interval);
         }
@@ -50,6 +53,10 @@ impl Machine {
             {
                 self.rejoin = Some(cause);
             }
+            if self.rejoin.is_none() && self.follow_up.take_if(|due| now >= *due).is_some() {
+                self.rejoin =
+                    Some("partitions that were held back for their owners are still nobody's".into());
+            }
         }
         self.drive(now);
     }
@@ -62,8 +69,7 @@ impl Machine {
     /// When partitions count as lost: a session after the last sign of life that is known to have reached the coordinator, or
     /// after the delivery if that came later (nothing is handed out before a heartbeat then).
     fn expiry(&self) -> Option<Moment> {
-        let ends =
-            matches!(self.state, State::Revoking { then: Then::Unsubscribe | Then::Close, .. });
+        let ends = matches!(self.state, State::Revoking { then: Then::Unsubscribe | Then::Close, .. });
         (self.owns() && !ends).then(|| self.kept.max(self.delivered + self.settings.session_timeout))
     }
 

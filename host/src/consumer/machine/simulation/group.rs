@@ -12,7 +12,7 @@ pub(super) struct Group {
     /// The member id of each static member.
     statics: BTreeMap<String, String>,
     /// Older brokers answer heartbeats of a syncing group so.
-    pub(super) strict_heartbeats: bool,
+    strict_heartbeats: bool,
     named: u32,
     /// Ids that were given with MEMBER_ID_REQUIRED.
     pending: BTreeSet<String>,
@@ -45,6 +45,10 @@ pub(super) struct Known {
 pub(super) type Answers = Vec<(usize, RequestId, Message)>;
 
 impl Group {
+    pub(super) fn new(strict_heartbeats: bool) -> Self {
+        Self { strict_heartbeats, ..Self::default() }
+    }
+
     pub(super) fn join(
         &mut self,
         now: u64,

@@ -5,7 +5,7 @@ mod group;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::group::{Answers, Group, Phase};
+use self::group::{Group, Phase};
 use super::*;
 use crate::assignor::Interest;
 use crate::builtin::Builtin;
@@ -107,7 +107,7 @@ impl World {
         let mut world = Self {
             random,
             now: 10_000,
-            group: Group { strict_heartbeats, ..Group::default() },
+            group: Group::new(strict_heartbeats),
             nodes: Vec::new(),
             mail: Vec::new(),
             faults: true,
@@ -192,6 +192,19 @@ impl World {
             }
         }
         self.post(node, id, message);
+        self.in_order(node);
+    }
+
+    /// JoinGroup and SyncGroup of a member go over one connection: none overtakes another.
+    fn in_order(&mut self, node: usize) {
+        let in_turn = |mail: &&mut Mail| {
+            mail.node == node && matches!(mail.message, Message::Join { .. } | Message::Sync { .. })
+        };
+        let mut earliest = 0;
+        for mail in self.mail.iter_mut().filter(in_turn) {
+            mail.due = mail.due.max(earliest);
+            earliest = mail.due;
+        }
     }
 
     fn deliver(&mut self, mail: Mail) {
@@ -233,12 +246,14 @@ impl World {
                 let counts = BTreeMap::from([("t".to_owned(), PARTITIONS)]);
                 let group = crate::group::Group::new(&counts, members).unwrap();
                 let mut plan = Builtin::cooperative_sticky().plan(&group);
-                withhold(&group, &mut plan);
+                let held_back = withhold(&group, &mut plan) > 0;
                 let blobs = group.members().iter().zip(&plan.assignments).map(|(member, assignment)| {
-                    let blob = wire::assignment::encode_numbers(&group, &assignment.partitions, None).unwrap();
+                    let blob =
+                        wire::assignment::encode_numbers(&group, &assignment.partitions, None).unwrap();
                     (member.id.clone(), blob.into())
                 });
-                let planned = Planned { blobs: blobs.collect(), counts: BTreeMap::new(), racks: None };
+                let planned =
+                    Planned { blobs: blobs.collect(), counts: BTreeMap::new(), held_back, racks: None };
                 machine.planned(now, round, Ok(planned));
             }
             Message::Joined(join) => machine.joined(now, id, Ok(join)),
@@ -258,7 +273,10 @@ impl World {
             match action {
                 Action::FindCoordinator(id) => self.post(node, id, Message::Found),
                 Action::Revoke(Revocation { round, partitions, .. }) => {
-                    assert!(self.nodes[node].in_poll || self.nodes[node].closing(), "what it was given is processed");
+                    assert!(
+                        self.nodes[node].in_poll || self.nodes[node].closing(),
+                        "what it was given is processed"
+                    );
                     let given_up = numbers(&partitions);
                     self.nodes[node].owned.retain(|p| !given_up.contains(p));
                     self.post(node, 0, Message::GivenUp(round));
@@ -288,10 +306,7 @@ impl World {
                 Action::Lose { .. } | Action::Unassign => self.nodes[node].owned.clear(),
                 Action::Fail(error) => panic!("{error}"),
                 Action::Closed => self.nodes[node].closed = true,
-                Action::Connect(_)
-                | Action::CancelAssign
-                | Action::Renew(_)
-                | Action::Event(_) => {}
+                Action::Connect(_) | Action::CancelAssign | Action::Renew(_) | Action::Event(_) => {}
             }
         }
     }

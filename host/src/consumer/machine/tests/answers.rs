@@ -46,7 +46,7 @@ fn a_heartbeat_that_tells_of_a_rebalance_leaves_assign_and_sync_alone() {
     let actions = m.joined(id, leader(5, vec![member("m")]));
     let after = m.heartbeat(&actions, REBALANCE_IN_PROGRESS);
     assert!(!has(&after, |a| matches!(a, Action::CancelAssign).then_some(())));
-    let planned = Planned { blobs: vec![], counts: BTreeMap::new(), racks: None };
+    let planned = Planned { blobs: vec![], counts: BTreeMap::new(), held_back: false, racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
     assert!(has(&m.actions(), sync_id));
 }
@@ -59,7 +59,7 @@ fn a_generation_that_is_gone_cancels_the_running_assign() {
     let after = m.heartbeat(&actions, UNKNOWN_MEMBER_ID);
     assert!(has(&after, |a| matches!(a, Action::CancelAssign).then_some(())));
     assert_eq!(find(&after, join_request).0, "", "a member id that is unknown is not used again");
-    let late = Planned { blobs: vec![], counts: BTreeMap::new(), racks: None };
+    let late = Planned { blobs: vec![], counts: BTreeMap::new(), held_back: false, racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(late));
     assert_eq!(m.actions(), [], "the late plan goes nowhere");
 }

@@ -109,7 +109,8 @@ fn kafkajs_545_strategies_are_asked_about_this_consumers_topics_only() {
     let id = m.joining();
     let actions = m.joined(id, leader(5, vec![member("m"), subscriber("n", &["other", "t"])]));
     m.heartbeat(&actions, 0);
-    let planned = Planned { blobs: vec![], counts: counts(&[("other", 9), ("t", 4)]), racks: None };
+    let planned =
+        Planned { blobs: vec![], counts: counts(&[("other", 9), ("t", 4)]), held_back: false, racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
     let id = find(&m.actions(), sync_id);
     m.synced(id, 0, &[("t", 0)]);

@@ -34,7 +34,7 @@ fn the_leader_assigns_and_sends_everybodys_part() {
     assert!(!has(&actions, sync_id));
 
     let blobs = vec![("m".to_owned(), Bytes::from_static(b"1")), ("n".to_owned(), Bytes::from_static(b"2"))];
-    let planned = Planned { blobs: blobs.clone(), counts: BTreeMap::new(), racks: None };
+    let planned = Planned { blobs: blobs.clone(), counts: BTreeMap::new(), held_back: false, racks: None };
     m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
     let plan = find(&m.actions(), |a| match a {
         Action::Sync { plan, .. } => Some(plan.clone()),
@@ -251,7 +251,7 @@ fn a_group_that_is_too_large_for_the_broker_goes_on_without_user_data_and_pauses
             _ => None,
         });
         m.heartbeat(&actions, 0);
-        let planned = Planned { blobs: vec![], counts: BTreeMap::new(), racks: None };
+        let planned = Planned { blobs: vec![], counts: BTreeMap::new(), held_back: false, racks: None };
         m.machine.planned(m.now, find(&actions, assign_round), Ok(planned));
         let id = find(&m.actions(), sync_id);
         let actions = m.synced(id, UNKNOWN_SERVER_ERROR, &[]);

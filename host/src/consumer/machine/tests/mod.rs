@@ -155,7 +155,11 @@ impl Member {
         self.heartbeat(&actions, 0);
         let round = find(&actions, assign_round);
         let counts = BTreeMap::from([("t".to_owned(), 4)]);
-        self.machine.planned(self.now, round, Ok(Planned { blobs: vec![], counts, racks: Some(1) }));
+        self.machine.planned(
+            self.now,
+            round,
+            Ok(Planned { blobs: vec![], counts, held_back: false, racks: Some(1) }),
+        );
         let id = find(&self.actions(), sync_id);
         self.synced(id, 0, &[("t", 0)]);
     }
