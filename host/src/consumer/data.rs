@@ -250,3 +250,41 @@ fn record(topic: Arc<str>, message: &BorrowedMessage<'_>) -> Record {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_broker_that_does_not_fit_is_told_with_its_address_and_the_reason() {
+        // What hears TLS and answers otherwise.
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let broker = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        let properties =
+            [("bootstrap.servers", broker.as_str()), ("group.id", "g"), ("security.protocol", "SSL")];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let mut path = Librdkafka::new(&ConsumerConfig::from_properties(properties).unwrap()).unwrap();
+        path.change(&BTreeSet::new(), &[(("t".to_owned(), 0), 0)].into()).unwrap();
+        let start = Instant::now();
+        loop {
+            match path.next(Duration::from_millis(100)) {
+                Fetched::Failed(ConsumerError::Authentication { broker: told, reason }) => {
+                    assert_eq!(told, broker);
+                    assert!(reason.contains("SSL handshake failed"), "{reason}");
+                    return;
+                }
+                other => assert!(start.elapsed() < Duration::from_secs(30), "{other:?}"),
+            }
+        }
+    }
+}

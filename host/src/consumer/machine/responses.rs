@@ -144,7 +144,8 @@ impl Machine {
         // A group of the new protocol has no leader, and answers with each member's own first name.
         let broker_assigns = join.leader.is_empty();
         if broker_assigns && !self.broker_assigns {
-            self.actions.push_back(Action::Event(GroupEvent::BrokerAssigns { strategy: join.protocol.clone() }));
+            self.actions
+                .push_back(Action::Event(GroupEvent::BrokerAssigns { strategy: join.protocol.clone() }));
         }
         self.broker_assigns = broker_assigns;
         self.strategy = strategy;
@@ -276,7 +277,8 @@ impl Machine {
         // and is claimed again.
         let assigned = Partitions::of(partitions);
         if let Some(alien) = assigned.topics().find(|topic| !self.topics.contains(topic)) {
-            let cause = format!("the leader assigned topic {alien:?}, to which this member is not subscribed");
+            let cause =
+                format!("the leader assigned topic {alien:?}, to which this member is not subscribed");
             self.trouble(format!("{cause}; joining again"));
             self.back_off(now);
             return self.prepare(cause);
@@ -313,7 +315,8 @@ impl Machine {
     ) {
         let Some(Beat { sent, .. }) = self.beat.take_if(|beat| beat.id == id) else { return };
         // While JoinGroup or SyncGroup is under way, its answer tells more.
-        let awaits = matches!(self.state, State::Joining { .. } | State::Assigning { .. } | State::Syncing { .. });
+        let awaits =
+            matches!(self.state, State::Joining { .. } | State::Assigning { .. } | State::Syncing { .. });
         match answer.map(E::try_from_code) {
             Ok(None) => {
                 self.backoff.reset();
@@ -384,8 +387,13 @@ impl Machine {
 
     /// The generation is gone. After ILLEGAL_GENERATION the member id stays good; after UNKNOWN_MEMBER_ID it does not.
     fn generation_over(&mut self, error: E) {
-        if error == E::UnknownMemberId { self.reset() } else { self.reset_generation() }
-        if self.owns() || matches!(self.state, State::Revoking { .. } | State::Synced | State::Stable { .. }) {
+        if error == E::UnknownMemberId {
+            self.reset()
+        } else {
+            self.reset_generation()
+        }
+        if self.owns() || matches!(self.state, State::Revoking { .. } | State::Synced | State::Stable { .. })
+        {
             return self.lose(gone(error));
         }
         // The bytes claim nothing: they serve again.

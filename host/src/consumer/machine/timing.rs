@@ -62,8 +62,7 @@ impl Machine {
     /// When partitions count as lost: a session after the last sign of life that is known to have reached the coordinator, or
     /// after the delivery if that came later (nothing is handed out before a heartbeat then).
     fn expiry(&self) -> Option<Moment> {
-        let ends =
-            matches!(self.state, State::Revoking { then: Then::Unsubscribe | Then::Close, .. });
+        let ends = matches!(self.state, State::Revoking { then: Then::Unsubscribe | Then::Close, .. });
         (self.owns() && !ends).then(|| self.kept.max(self.delivered + self.settings.session_timeout))
     }
 
