@@ -61,3 +61,31 @@ async fn tcp(address: &Address, limit: Duration) -> Result<TcpStream, String> {
     }
     Err(if problems.is_empty() { "its name has no address".to_owned() } else { problems.join("; ") })
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn each_address_of_a_name_is_tried_until_one_takes_the_connection() {
+        // The name has ::1 as well, where there is IPv6, and nobody listens there.
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let address = Address { host: "localhost".into(), port };
+        connect(&address, None, LIMIT).await.unwrap();
+        drop(listener);
+        let text = connect(&address, None, LIMIT).await.err().unwrap().to_string();
+        assert!(text.contains("localhost") && text.contains("refused"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_not_found_is_told() {
+        let address = Address { host: "nowhere.invalid".into(), port: 1 };
+        let text = connect(&address, None, LIMIT).await.err().unwrap().to_string();
+        assert!(text.contains("the name is not found"), "{text}");
+    }
+}
