@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -77,15 +78,46 @@ pub(super) trait DataPath: Send {
 
 /// librdkafka, as nothing but a fetcher: manual assignment, no group, no commits, no resets.
 pub(super) struct Librdkafka {
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Log>,
     topics: Vec<Arc<str>>,
 }
 
 impl Librdkafka {
     pub(super) fn new(config: &ConsumerConfig) -> Result<Self, ConsumerError> {
-        let consumer =
-            client_config(config).create().map_err(|e| ConsumerError::Config(format!("data path: {e}")))?;
+        let consumer = client_config(config)
+            .create_with_context(Log::default())
+            .map_err(|e| ConsumerError::Config(format!("data path: {e}")))?;
         Ok(Self { consumer, topics: Vec::new() })
+    }
+}
+
+/// librdkafka's log. Its errors come without a word of why; its log says it.
+#[derive(Default)]
+struct Log {
+    /// Why the last connection failed.
+    failure: Mutex<String>,
+}
+
+impl ClientContext for Log {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        tracing::debug!(?level, facility, "librdkafka: {message}");
+        if facility == "FAIL" {
+            message.clone_into(&mut self.failure.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+impl ConsumerContext for Log {}
+
+impl Log {
+    /// Why a broker and this client don't accept each other.
+    fn refusal(&self) -> ConsumerError {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        // "[thrd:…]: sasl_ssl://host:port/id: SASL authentication error: …"
+        let address = failure.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
+        let told = address.and_then(|(broker, rest)| Some((broker, rest.split_once(": ")?.1)));
+        let (broker, reason) = told.unwrap_or(("a broker", "see the log"));
+        ConsumerError::Authentication { broker: broker.to_owned(), reason: format!("{reason} (data path)") }
     }
 }
 
@@ -119,9 +151,16 @@ fn client_config(config: &ConsumerConfig) -> ClientConfig {
         .set("retry.backoff.ms", config.retry_backoff.as_millis().to_string())
         .set("retry.backoff.max.ms", config.retry_backoff_max.as_millis().to_string())
         .set("socket.timeout.ms", config.request_timeout.as_millis().max(1_000).to_string())
+        .set("reconnect.backoff.ms", config.reconnect_backoff.as_millis().to_string())
+        .set("reconnect.backoff.max.ms", config.reconnect_backoff_max.as_millis().to_string())
+        .set("metadata.recovery.strategy", if config.rebootstrap { "rebootstrap" } else { "none" })
+        .set("metadata.recovery.rebootstrap.trigger.ms", config.rebootstrap_trigger.as_millis().to_string())
         .set("socket.connection.setup.timeout.ms", config.connect_timeout.as_millis().max(1_000).to_string())
         // librdkafka wants room for one fetch and its framing.
         .set("receive.message.max.bytes", (fetch_max + 512).max(100_000_000).to_string());
+    for (key, value) in config.security.data_path() {
+        client.set(key, value);
+    }
     for (key, value) in &config.fetch {
         let key = if key == "fetch.max.wait.ms" { "fetch.wait.max.ms" } else { key };
         client.set(key, value);
@@ -173,6 +212,9 @@ impl DataPath for Librdkafka {
             Some(Err(KafkaError::MessageConsumption(RDKafkaErrorCode::TopicAuthorizationFailed))) => {
                 Fetched::Failed(ConsumerError::Data("not authorised to read an assigned topic".into()))
             }
+            Some(Err(KafkaError::MessageConsumption(
+                RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SSL,
+            ))) => Fetched::Failed(self.consumer.context().refusal()),
             Some(Err(e @ KafkaError::MessageConsumptionFatal(_))) => {
                 Fetched::Failed(ConsumerError::Data(e.to_string()))
             }
@@ -206,5 +248,43 @@ fn record(topic: Arc<str>, message: &BorrowedMessage<'_>) -> Record {
             tracing::warn!(offset = message.offset(), "headers dropped: a name is not UTF-8");
             Vec::new()
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_broker_that_does_not_fit_is_told_with_its_address_and_the_reason() {
+        // What hears TLS and answers otherwise.
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let broker = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            }
+        });
+        let properties =
+            [("bootstrap.servers", broker.as_str()), ("group.id", "g"), ("security.protocol", "SSL")];
+        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let mut path = Librdkafka::new(&ConsumerConfig::from_properties(properties).unwrap()).unwrap();
+        path.change(&BTreeSet::new(), &[(("t".to_owned(), 0), 0)].into()).unwrap();
+        let start = Instant::now();
+        loop {
+            match path.next(Duration::from_millis(100)) {
+                Fetched::Failed(ConsumerError::Authentication { broker: told, reason }) => {
+                    assert_eq!(told, broker);
+                    assert!(reason.contains("SSL handshake failed"), "{reason}");
+                    return;
+                }
+                other => assert!(start.elapsed() < Duration::from_secs(30), "{other:?}"),
+            }
+        }
     }
 }

@@ -209,7 +209,9 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let (events, received) = unbounded_channel();
         let Parts { config, strategies, protocol, strategist, shared, observer, commands } = parts;
-        let settings = Settings::new(&config);
+        let refusals = events.clone();
+        // The driver has ended if nobody receives.
+        let settings = Settings::new(&config, move |error| drop(refusals.send(Event::Failed(error))))?;
         let metadata = Metadata::new(&config, Rc::clone(&settings));
         let services = ConsumerServices { cluster: metadata.cluster(), shared: Arc::downgrade(&shared) };
         let now = Moment::now();
@@ -261,8 +263,8 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
             closed: false,
         };
         driver.run(received, commands).await;
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 impl Driver {

@@ -21,6 +21,15 @@ pub enum ConsumerError {
     /// No subscription, or none any more.
     #[error("the consumer is not subscribed to any topic: call subscribe first")]
     NotSubscribed,
+    /// A broker and this client don't accept each other: certificates, user name or password, or what the listener asks for. As with
+    /// Java's `AuthenticationException`, trying again does not help until someone has mended it.
+    #[error("authentication with {broker} failed: {reason}; the next poll tries again")]
+    Authentication {
+        /// The broker's address.
+        broker: String,
+        /// What is wrong, and which property mends it.
+        reason: String,
+    },
     /// The principal may not use the group (GROUP_AUTHORIZATION_FAILED).
     #[error("not authorised to use group {group:?}: grant READ on the group; the next poll tries again")]
     GroupAuthorization {
@@ -113,6 +122,7 @@ impl ConsumerError {
             Self::Closed => "closed",
             Self::InListener => "in-listener",
             Self::NotSubscribed => "not-subscribed",
+            Self::Authentication { .. } => "authentication",
             Self::GroupAuthorization { .. } => "group-authorization",
             Self::TopicAuthorization { .. } => "topic-authorization",
             Self::InconsistentProtocol { .. } => "inconsistent-protocol",
@@ -136,7 +146,8 @@ impl ConsumerError {
     pub fn is_retriable(&self) -> bool {
         matches!(
             self,
-            Self::GroupAuthorization { .. }
+            Self::Authentication { .. }
+                | Self::GroupAuthorization { .. }
                 | Self::TopicAuthorization { .. }
                 | Self::GroupFull { .. }
                 | Self::RebalanceInProgress

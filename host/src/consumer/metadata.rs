@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse};
 
+use super::clock::Moment;
 use super::config::{Address, ConsumerConfig};
 use super::connection::{Call, Channel, Settings};
 use super::coordinator::text;
@@ -134,13 +136,21 @@ impl Cluster {
 pub(super) struct Metadata {
     settings: Rc<Settings>,
     bootstrap: Vec<Address>,
+    /// `metadata.recovery.strategy` is `rebootstrap`.
+    rebootstrap: bool,
+    rebootstrap_trigger: Duration,
     allow_creation: bool,
     cluster: Arc<Mutex<Cluster>>,
     /// The broker that answered last.
     current: RefCell<Option<Rc<Channel>>>,
     /// How many brokers were turned to: the next search begins after the last one.
     tried: Cell<usize>,
+    /// Since when metadata have been asked for in vain.
+    wanted_since: Cell<Option<Moment>>,
 }
+
+/// REBOOTSTRAP_REQUIRED (KIP-1102).
+const REBOOTSTRAP_REQUIRED: i16 = 129;
 
 /// Why a topic is not usable, other than that it does not exist (yet).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,10 +164,13 @@ impl Metadata {
         Self {
             settings,
             bootstrap: config.bootstrap_servers.clone(),
+            rebootstrap: config.rebootstrap,
+            rebootstrap_trigger: config.rebootstrap_trigger,
             allow_creation: config.allow_auto_create_topics,
             cluster: Arc::default(),
             current: RefCell::new(None),
             tried: Cell::new(0),
+            wanted_since: Cell::new(None),
         }
     }
 
@@ -171,11 +184,16 @@ impl Metadata {
         look(&self.cluster.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sends a request to the broker that answered last, else to the others in turn.
+    /// Sends a request to the broker that answered last, else to the others in turn: those known, and `bootstrap.servers` unless
+    /// `metadata.recovery.strategy` is `none` and a broker is known.
     ///
     /// # Errors
     /// If none answers: what each said.
     pub(super) async fn ask<R: Call>(&self, build: impl Fn(i16) -> R) -> Result<R::Answer, String> {
+        let in_vain = self.wanted_since.get().map(|since| Moment::now().since(since));
+        if in_vain.is_some_and(|time| time >= self.rebootstrap_trigger) {
+            self.forget_brokers("no broker has told metadata for metadata.recovery.rebootstrap.trigger.ms");
+        }
         // Who asks may give up before `request.timeout.ms`: a broker that hangs must not be the first to be asked the next time,
         // too. So each is only kept when it has answered, and the search goes on where it was given up.
         if let Some(channel) = self.current.take() {
@@ -187,11 +205,10 @@ impl Metadata {
                 Err(e) => tracing::debug!(error = %e, "trying another broker"),
             }
         }
-        let known: BTreeSet<Address> = self.with(|c| c.addresses.values().cloned().collect());
-        let others = known.into_iter().filter(|a| !self.bootstrap.contains(a));
-        let mut addresses: Vec<Address> = self.bootstrap.iter().cloned().chain(others).collect();
+        let mut addresses = self.candidates();
         let first = self.tried.get() % addresses.len().max(1);
         addresses.rotate_left(first);
+        addresses.sort_by_key(|address| self.settings.has_failed(address));
         let mut failures = Vec::new();
         for address in addresses {
             self.tried.set(self.tried.get().wrapping_add(1));
@@ -207,23 +224,46 @@ impl Metadata {
         Err(failures.join("; "))
     }
 
+    fn candidates(&self) -> Vec<Address> {
+        let known: BTreeSet<Address> = self.with(|c| c.addresses.values().cloned().collect());
+        if !known.is_empty() && !self.rebootstrap {
+            return known.into_iter().collect();
+        }
+        let new = self.bootstrap.iter().filter(|a| !known.contains(a)).cloned().collect::<Vec<_>>();
+        known.into_iter().chain(new).collect()
+    }
+
+    /// Begins anew with `bootstrap.servers`, if that is allowed.
+    fn forget_brokers(&self, cause: &str) {
+        if !self.rebootstrap {
+            return;
+        }
+        tracing::info!(cause, "asking bootstrap.servers again");
+        self.current.take();
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner).addresses.clear();
+        self.wanted_since.set(Some(Moment::now()));
+    }
+
     /// Learns about these topics, and the brokers.
     ///
     /// # Errors
     /// If no broker answers.
     pub(super) async fn refresh(&self, topics: &BTreeSet<String>) -> Result<Vec<TopicProblem>, String> {
-        let answer = self
-            .ask(|_| {
-                let topics = topics
-                    .iter()
-                    .map(|t| MetadataRequestTopic::default().with_name(Some(text(t).into())))
-                    .collect();
-                MetadataRequest::default()
-                    .with_topics(Some(topics))
-                    .with_allow_auto_topic_creation(self.allow_creation)
-            })
-            .await?;
+        self.wanted_since.set(self.wanted_since.get().or_else(|| Some(Moment::now())));
+        let mut answer = self.ask(|_| self.request(topics)).await?;
+        if answer.error_code == REBOOTSTRAP_REQUIRED {
+            self.forget_brokers("a broker asks for it");
+            answer = self.ask(|_| self.request(topics)).await?;
+        }
+        self.wanted_since.set(None);
         Ok(self.cluster.lock().unwrap_or_else(PoisonError::into_inner).learn(answer))
+    }
+
+    fn request(&self, topics: &BTreeSet<String>) -> MetadataRequest {
+        let topic = |t: &String| MetadataRequestTopic::default().with_name(Some(text(t).into()));
+        MetadataRequest::default()
+            .with_topics(Some(topics.iter().map(topic).collect()))
+            .with_allow_auto_topic_creation(self.allow_creation)
     }
 }
 
@@ -254,8 +294,6 @@ impl Metadata {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use kafka_protocol::messages::metadata_response::{
         MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
     };
@@ -364,21 +402,58 @@ mod tests {
         Address { host: "127.0.0.1".into(), port }
     }
 
+    fn metadata(servers: &str, more: &[(&str, &str)]) -> Metadata {
+        let properties = [
+            ("bootstrap.servers", servers),
+            ("group.id", "g"),
+            ("assignor.api.max.versions", "ApiVersions:0"),
+        ];
+        let properties = properties.iter().chain(more).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let config = ConsumerConfig::from_properties(properties.collect()).unwrap();
+        Metadata::new(&config, Settings::new(&config, |_| {}).unwrap())
+    }
+
+    async fn find(metadata: &Metadata) -> Result<kafka_protocol::messages::FindCoordinatorResponse, String> {
+        metadata.ask(|version| crate::consumer::coordinator::find_request("g", version)).await
+    }
+
+    /// Nobody listens there.
+    async fn closed() -> Address {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        Address { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() }
+    }
+
+    fn know(metadata: &Metadata, broker: &Address) {
+        metadata.cluster().lock().unwrap().addresses.insert(1, broker.clone());
+    }
+
+    #[tokio::test]
+    async fn kip_899_bootstrap_servers_are_asked_again_where_no_known_broker_answers() {
+        let (gone, answers) = (closed().await, broker(Some(15)).await);
+        for (strategy, answered) in [("rebootstrap", true), ("none", false)] {
+            let metadata = metadata(&answers.to_string(), &[("metadata.recovery.strategy", strategy)]);
+            know(&metadata, &gone);
+            assert_eq!(find(&metadata).await.is_ok(), answered, "{strategy}");
+        }
+    }
+
+    #[tokio::test]
+    async fn kip_1102_brokers_that_tell_no_metadata_for_long_are_forgotten() {
+        let (hangs, answers) = (broker(None).await, broker(Some(15)).await);
+        let trigger = ("metadata.recovery.rebootstrap.trigger.ms", "0");
+        let metadata = metadata(&answers.to_string(), &[trigger]);
+        know(&metadata, &hangs);
+        metadata.wanted_since.set(Some(Moment::now()));
+        let found = tokio::time::timeout(Duration::from_secs(2), find(&metadata)).await;
+        assert_eq!(found.expect("the one that hangs is not asked").unwrap().error_code, 15);
+        assert!(metadata.with(|c| c.addresses.is_empty()));
+    }
+
     #[tokio::test]
     async fn a_broker_that_hangs_is_passed_over_though_nobody_waits_for_its_time_out() {
         let (hangs, answers) = (broker(None).await, broker(Some(15)).await);
-        let properties = [
-            ("bootstrap.servers", format!("{hangs},{answers}")),
-            ("group.id", "g".into()),
-            ("assignor.api.max.versions", "ApiVersions:0".into()),
-        ];
-        let properties = properties.map(|(key, value)| (key.to_owned(), value)).into();
-        let config = ConsumerConfig::from_properties(properties).unwrap();
-        let metadata = Metadata::new(&config, Settings::new(&config));
-        let ask = async || {
-            let answer = metadata.ask(|version| crate::consumer::coordinator::find_request("g", version));
-            tokio::time::timeout(Duration::from_secs(2), answer).await
-        };
+        let metadata = metadata(&format!("{hangs},{answers}"), &[]);
+        let ask = async || tokio::time::timeout(Duration::from_secs(2), find(&metadata)).await;
         assert!(ask().await.is_err(), "the first one hangs");
         for _ in 0..2 {
             assert_eq!(ask().await.expect("the other one is asked").unwrap().error_code, 15);

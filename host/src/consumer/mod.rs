@@ -38,9 +38,11 @@ mod reset;
 mod services;
 mod shared;
 mod strategist;
+#[cfg(test)]
+mod test_certificates;
 
 pub use api::{CloseOptions, Consumer, PendingCommit, RecordIter, RecordStream, TypedConsumer};
-pub use config::{Address, ConsumerConfig};
+pub use config::{Address, ConsumerConfig, Security};
 pub use data::{Header, Record};
 pub use deserialize::{Bytes, DeserializeError, Deserializer, Json, Required, Text};
 pub use embedded::{EmbeddedBroker, EmbeddedError};

@@ -19,7 +19,11 @@ mod producer;
 mod program;
 mod proxy;
 mod refusals;
+mod security;
 mod slow_plugins;
 mod stage;
 mod watched;
 mod wire;
+
+#[path = "../../../host/src/consumer/test_certificates.rs"]
+mod test_certificates;

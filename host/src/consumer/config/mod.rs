@@ -4,10 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 mod address;
+mod jaas;
+mod pem;
 mod properties;
+mod secret;
+mod security;
 
 pub use address::Address;
 use properties::{FETCH, Properties, api_versions};
+pub(in crate::consumer) use secret::Secret;
+#[cfg(test)]
+pub(in crate::consumer) use security::Identity;
+pub use security::Security;
+pub(in crate::consumer) use security::{Mechanism, Sasl, Tls};
 
 use super::error::ConsumerError;
 use super::reset::OffsetReset;
@@ -27,8 +36,13 @@ use super::reset::OffsetReset;
 /// | `request.timeout.ms` | 30000 |
 /// | `default.api.timeout.ms` | 60000 |
 /// | `retry.backoff.ms`, `retry.backoff.max.ms` | 100, 1000 |
-/// | `socket.connection.setup.timeout.ms` | 10000 |
+/// | `reconnect.backoff.ms`, `reconnect.backoff.max.ms` | 50, 1000 |
+/// | `socket.connection.setup.timeout.ms`, `socket.connection.setup.timeout.max.ms` | 10000, 30000 |
+/// | `connections.max.idle.ms` | 540000 |
+/// | `client.dns.lookup` | `use_all_dns_ips`, the only value |
 /// | `metadata.max.age.ms` | 300000 |
+/// | `metadata.recovery.strategy` | `rebootstrap` (or `none`) |
+/// | `metadata.recovery.rebootstrap.trigger.ms` | 300000 |
 /// | `auto.offset.reset` | `latest` (or `earliest`, `by_duration:<ISO 8601>`, `none`) |
 /// | `enable.auto.commit`, `auto.commit.interval.ms` | `true`, 5000 |
 /// | `allow.auto.create.topics` | `true` |
@@ -39,9 +53,35 @@ use super::reset::OffsetReset;
 /// | `check.crcs` | `true` |
 /// | `group.instance.id` | none: a dynamic member (KIP-345) |
 /// | `group.protocol` | `classic`, the only value |
-/// | `security.protocol` | `PLAINTEXT`, the only value |
+/// | `security.protocol` | `PLAINTEXT` (or `SSL`, `SASL_PLAINTEXT`, `SASL_SSL`) |
 /// | `assignor.api.max.versions` | none; for example `JoinGroup:5,SyncGroup:3` |
 /// | `assignor.block-upgrade` | `false`; `true`: as leader, keep brokers from turning the group into one of the new protocol |
+///
+/// With `SSL` and `SASL_SSL`, all in PEM; of the ways to give a thing, one:
+///
+/// | property | meaning |
+/// | --- | --- |
+/// | `ssl.truststore.location`, `ssl.ca.location` | file of the trusted authorities' certificates; without, the system's are trusted |
+/// | `ssl.truststore.certificates`, `ssl.ca.pem` | the certificates themselves |
+/// | `ssl.keystore.location` | file of the client's key and its certificates |
+/// | `ssl.certificate.location`, `ssl.key.location` | the same in two files |
+/// | `ssl.keystore.certificate.chain`, `ssl.certificate.pem` | the client's certificates themselves |
+/// | `ssl.keystore.key`, `ssl.key.pem` | the client's key itself |
+/// | `ssl.key.password` | of the key, if it is encrypted |
+/// | `ssl.truststore.type`, `ssl.keystore.type` | `PEM`, the only value; JKS and PKCS12 are refused with the command that converts |
+/// | `ssl.endpoint.identification.algorithm` | `https` by default; empty: a broker's name is not checked |
+/// | `ssl.enabled.protocols` | `TLSv1.2,TLSv1.3`, the only value |
+///
+/// With `SASL_PLAINTEXT` and `SASL_SSL`:
+///
+/// | property | meaning |
+/// | --- | --- |
+/// | `sasl.mechanism`, `sasl.mechanisms` | required: `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512` |
+/// | `sasl.jaas.config` | `org.apache.kafka.common.security.scram.ScramLoginModule required username="…" password="…";`, for `PLAIN` `…plain.PlainLoginModule` |
+/// | `sasl.username`, `sasl.password` | the same without Java's words |
+///
+/// A broker that limits how long a login is valid (`connections.max.reauth.ms`) is logged in to again in time, on the same connection
+/// (KIP-368).
 ///
 /// `partition.assignment.strategy` and other keys that start with `assignor.` are accepted and left to whom makes the
 /// assignors. `key.deserializer` and `value.deserializer` are unknown: records are bytes until [`Consumer::typed`](super::Consumer::typed).
@@ -74,8 +114,25 @@ pub struct ConsumerConfig {
     pub retry_backoff: Duration,
     /// `retry.backoff.max.ms`.
     pub retry_backoff_max: Duration,
-    /// `socket.connection.setup.timeout.ms`.
+    /// `reconnect.backoff.ms`: the first pause before a broker is connected to again; it doubles up to `reconnect_backoff_max`.
+    pub reconnect_backoff: Duration,
+    /// `reconnect.backoff.max.ms`.
+    pub reconnect_backoff_max: Duration,
+    /// `socket.connection.setup.timeout.ms`: for each of a broker's addresses, and for the TLS handshake; it doubles with each
+    /// failure up to `connect_timeout_max`.
     pub connect_timeout: Duration,
+    /// `socket.connection.setup.timeout.max.ms`.
+    pub connect_timeout_max: Duration,
+    /// `connections.max.idle.ms`: a connection that nobody has used for so long is made anew.
+    pub connections_max_idle: Duration,
+    /// `metadata.recovery.strategy` is `rebootstrap`: where none of the brokers known answers, `bootstrap.servers` are asked again
+    /// (KIP-899).
+    pub rebootstrap: bool,
+    /// `metadata.recovery.rebootstrap.trigger.ms`: after so long without metadata `bootstrap.servers` are asked, though brokers
+    /// can be connected to (KIP-1102).
+    pub rebootstrap_trigger: Duration,
+    /// `security.protocol`, `ssl.*` and `sasl.*`.
+    pub security: Security,
     /// `metadata.max.age.ms`: how often the leader looks whether topics have changed.
     pub metadata_max_age: Duration,
     /// `auto.offset.reset`.
@@ -95,7 +152,7 @@ pub struct ConsumerConfig {
     /// `assignor.block-upgrade`: as leader, give every member assignment user data, so that no broker can turn the group into one of
     /// the new protocol (KIP-848), in which no strategy of its members is asked (KAFKA-18134).
     pub block_upgrade: bool,
-    /// All properties, as they were given.
+    /// All properties as they were given, but for passwords and keys.
     pub properties: BTreeMap<String, String>,
 }
 
@@ -103,10 +160,12 @@ impl ConsumerConfig {
     /// Reads properties.
     ///
     /// # Errors
-    /// [`ConsumerError::Config`] if a required key is missing, a value is wrong, keys contradict each other, or a key is
-    /// unknown; the text then names the nearest known one.
-    pub fn from_properties(properties: BTreeMap<String, String>) -> Result<Self, ConsumerError> {
-        Self::read(&properties).map(|config| Self { properties, ..config }).map_err(ConsumerError::Config)
+    /// [`ConsumerError::Config`] if a required key is missing, a value is wrong, keys contradict each other, a certificate or key
+    /// can't be read, or a key is unknown; the text then names the nearest known one.
+    pub fn from_properties(mut properties: BTreeMap<String, String>) -> Result<Self, ConsumerError> {
+        let config = Self::read(&properties).map_err(ConsumerError::Config)?;
+        properties.retain(|key, _| !security::is_secret(key));
+        Ok(Self { properties, ..config })
     }
 
     fn read(properties: &BTreeMap<String, String>) -> Result<Self, String> {
@@ -120,8 +179,10 @@ impl ConsumerConfig {
                  assigned by the broker and has no client-side assignors"
             ));
         }
-        if let Some(protocol) = p.text("security.protocol").filter(|v| !v.eq_ignore_ascii_case("PLAINTEXT")) {
-            return Err(format!("security.protocol={protocol}: only PLAINTEXT is supported in this version"));
+        if let Some(other) = p.text("client.dns.lookup").filter(|v| *v != "use_all_dns_ips") {
+            return Err(format!(
+                "client.dns.lookup={other}: only use_all_dns_ips, Kafka's default, is supported; canonical names are for Kerberos"
+            ));
         }
         let group_instance_id = p.text("group.instance.id").map(str::to_owned);
         if let Some(id) = group_instance_id.as_ref().filter(|id| !is_legal_name(id)) {
@@ -161,6 +222,20 @@ impl ConsumerConfig {
             retry_backoff: p.ms("retry.backoff.ms", 100, 1)?,
             retry_backoff_max: p.ms("retry.backoff.max.ms", 1_000, 1)?,
             connect_timeout: p.ms("socket.connection.setup.timeout.ms", 10_000, 1)?,
+            connect_timeout_max: p.ms("socket.connection.setup.timeout.max.ms", 30_000, 1)?,
+            reconnect_backoff: p.ms("reconnect.backoff.ms", 50, 0)?,
+            reconnect_backoff_max: p.ms("reconnect.backoff.max.ms", 1_000, 0)?,
+            connections_max_idle: p.ms("connections.max.idle.ms", 540_000, 1)?,
+            rebootstrap: match p.text("metadata.recovery.strategy") {
+                None => true,
+                Some(text) if text.eq_ignore_ascii_case("rebootstrap") => true,
+                Some(text) if text.eq_ignore_ascii_case("none") => false,
+                Some(other) => {
+                    return Err(format!("metadata.recovery.strategy={other}: give rebootstrap or none"));
+                }
+            },
+            rebootstrap_trigger: p.ms("metadata.recovery.rebootstrap.trigger.ms", 300_000, 0)?,
+            security: Security::read(&p)?,
             metadata_max_age: p.ms("metadata.max.age.ms", 300_000, 1)?,
             auto_offset_reset: p.text("auto.offset.reset").unwrap_or("latest").parse()?,
             auto_commit_interval: if p.flag("enable.auto.commit", true)? {
@@ -268,7 +343,10 @@ mod tests {
     #[test]
     fn what_this_version_can_not_do_is_refused_in_words() {
         assert!(refused(&[("group.protocol", "consumer")]).contains("KIP-848"));
-        assert!(refused(&[("security.protocol", "SSL")]).contains("PLAINTEXT"));
+        assert!(
+            refused(&[("client.dns.lookup", "resolve_canonical_bootstrap_servers_only")])
+                .contains("Kerberos")
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::security;
+
 /// Passed to the data path as they are, with the Java client's defaults (`None`: no default).
 pub(super) const FETCH: &[(&str, &str)] = &[
     ("check.crcs", "true"),
@@ -18,8 +20,10 @@ const KNOWN: &[&str] = &[
     "auto.commit.interval.ms",
     "auto.offset.reset",
     "bootstrap.servers",
+    "client.dns.lookup",
     "client.id",
     "client.rack",
+    "connections.max.idle.ms",
     "default.api.timeout.ms",
     "enable.auto.commit",
     "exclude.internal.topics",
@@ -31,12 +35,16 @@ const KNOWN: &[&str] = &[
     "max.poll.interval.ms",
     "max.poll.records",
     "metadata.max.age.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy",
     "partition.assignment.strategy",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
     "request.timeout.ms",
     "retry.backoff.max.ms",
     "retry.backoff.ms",
-    "security.protocol",
     "session.timeout.ms",
+    "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
 ];
 
@@ -44,7 +52,11 @@ pub(super) struct Properties<'a>(pub(super) &'a BTreeMap<String, String>);
 
 impl<'a> Properties<'a> {
     pub(super) fn known(&self, key: &str) -> Result<(), String> {
-        let mut known = KNOWN.iter().copied().chain(FETCH.iter().map(|(key, _)| *key));
+        if let Some(why) = security::refused(key) {
+            return Err(format!("{key}: {why}"));
+        }
+        let known = KNOWN.iter().chain(security::KNOWN).copied();
+        let mut known = known.chain(FETCH.iter().map(|(key, _)| *key));
         if key.starts_with("assignor.") || known.clone().any(|k| k == key) {
             return Ok(());
         }
@@ -59,6 +71,22 @@ impl<'a> Properties<'a> {
     /// The value, if it is there and not empty.
     pub(super) fn text(&self, key: &str) -> Option<&'a str> {
         self.0.get(key).map(|v| v.trim()).filter(|v| !v.is_empty())
+    }
+
+    /// The value, if it is there, empty or not.
+    pub(super) fn given(&self, key: &str) -> Option<&'a str> {
+        self.0.get(key).map(|v| v.trim())
+    }
+
+    /// The one of these keys that has a value, and the value.
+    pub(super) fn one_of(&self, keys: &[&'static str]) -> Result<Option<(&'static str, &'a str)>, String> {
+        let mut given = keys.iter().filter_map(|key| Some((*key, self.text(key)?)));
+        match (given.next(), given.next()) {
+            (Some((one, _)), Some((other, _))) => {
+                Err(format!("both {one} and {other} are given: leave one out"))
+            }
+            (one, _) => Ok(one),
+        }
     }
 
     pub(super) fn number(&self, key: &str, default: u64, min: u64, max: u64) -> Result<u64, String> {

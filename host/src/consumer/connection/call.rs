@@ -22,6 +22,9 @@ use crate::consumer::config::Address;
 pub(in crate::consumer) enum RequestError {
     #[error("cannot connect to {address}: {reason}")]
     Connect { address: Address, reason: String },
+    /// One side does not accept the other, by TLS or by login: trying again does not help until someone has mended it.
+    #[error("authentication with {address} failed: {reason}")]
+    Authentication { address: Address, reason: String },
     #[error("the connection to {address} broke: {reason}")]
     Broken { address: Address, reason: String },
     #[error("{address} did not answer {api} within {limit:?}")]
@@ -44,10 +47,16 @@ pub(in crate::consumer) trait Call: Encodable + HeaderVersion {
     const NAME: &'static str;
     const VERSIONS: (i16, i16);
     type Answer: Field + HeaderVersion;
+
+    /// How long to wait before the next request: since the version named below, a broker that throttles a client answers at once
+    /// and leaves the waiting to it (KIP-219); before, it waited itself.
+    fn throttled(_answer: &Self::Answer, _version: i16) -> Duration {
+        Duration::ZERO
+    }
 }
 
 macro_rules! calls {
-    ($($api:ident $request:ident $answer:ident $min:literal ..= $max:literal)*) => {
+    ($($api:ident $request:ident $answer:ident $min:literal ..= $max:literal $((throttled $since:literal))?)*) => {
         /// The APIs that versions can be capped of.
         pub(in crate::consumer) const API_NAMES: &[&str] = &[$(stringify!($api)),*];
 
@@ -56,6 +65,11 @@ macro_rules! calls {
             const NAME: &'static str = stringify!($api);
             const VERSIONS: (i16, i16) = ($min, $max);
             type Answer = $answer;
+
+            $(fn throttled(answer: &$answer, version: i16) -> Duration {
+                let ms = if version >= $since { answer.throttle_time_ms } else { 0 };
+                Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+            })?
         })*
 
         /// Shows every request to a test.
@@ -69,18 +83,18 @@ macro_rules! calls {
 // Upper ends: the last version in which topics go by name (topic ids come with OffsetCommit and OffsetFetch 10), and what
 // kafka-protocol can encode. Lower ends: Kafka 0.11 and later.
 calls! {
-    FindCoordinator FindCoordinatorRequest FindCoordinatorResponse 1..=6
-    JoinGroup JoinGroupRequest JoinGroupResponse 2..=9
-    SyncGroup SyncGroupRequest SyncGroupResponse 1..=5
-    Heartbeat HeartbeatRequest HeartbeatResponse 1..=4
-    LeaveGroup LeaveGroupRequest LeaveGroupResponse 1..=5
-    OffsetCommit OffsetCommitRequest OffsetCommitResponse 2..=9
-    OffsetFetch OffsetFetchRequest OffsetFetchResponse 1..=9
-    ListOffsets ListOffsetsRequest ListOffsetsResponse 2..=9
-    DescribeGroups DescribeGroupsRequest DescribeGroupsResponse 0..=6
-    ListGroups ListGroupsRequest ListGroupsResponse 0..=5
-    Metadata MetadataRequest MetadataResponse 4..=12
-    ApiVersions ApiVersionsRequest ApiVersionsResponse 0..=4
+    FindCoordinator FindCoordinatorRequest FindCoordinatorResponse 1..=6 (throttled 2)
+    JoinGroup JoinGroupRequest JoinGroupResponse 2..=9 (throttled 3)
+    SyncGroup SyncGroupRequest SyncGroupResponse 1..=5 (throttled 2)
+    Heartbeat HeartbeatRequest HeartbeatResponse 1..=4 (throttled 2)
+    LeaveGroup LeaveGroupRequest LeaveGroupResponse 1..=5 (throttled 2)
+    OffsetCommit OffsetCommitRequest OffsetCommitResponse 2..=9 (throttled 4)
+    OffsetFetch OffsetFetchRequest OffsetFetchResponse 1..=9 (throttled 4)
+    ListOffsets ListOffsetsRequest ListOffsetsResponse 2..=9 (throttled 3)
+    DescribeGroups DescribeGroupsRequest DescribeGroupsResponse 0..=6 (throttled 2)
+    ListGroups ListGroupsRequest ListGroupsResponse 0..=5 (throttled 2)
+    Metadata MetadataRequest MetadataResponse 4..=13 (throttled 6)
+    ApiVersions ApiVersionsRequest ApiVersionsResponse 0..=4 (throttled 2)
     SaslHandshake SaslHandshakeRequest SaslHandshakeResponse 1..=1
     SaslAuthenticate SaslAuthenticateRequest SaslAuthenticateResponse 0..=2
 }

@@ -1,16 +1,19 @@
 //! Exchanges with a broker on one connection: frames, correlation, the versions that it offers.
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use kafka_protocol::messages::{ApiVersionsRequest, RequestHeader};
 use kafka_protocol::protocol::{Encodable, HeaderVersion, StrBytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::call::{Call, RequestError};
-use super::{Settings, decode};
+use super::socket::{self, Socket};
+use super::{Settings, decode, tls};
+use crate::consumer::clock::Moment;
 use crate::consumer::config::Address;
 
 /// The largest answer that is read. The largest legitimate ones are those of JoinGroup to the leader of a group of
@@ -22,31 +25,60 @@ const UNSUPPORTED_VERSION: i16 = 35;
 
 /// An open connection.
 pub(super) struct Connection {
-    address: Address,
-    stream: BufReader<TcpStream>,
+    pub(super) address: Address,
+    stream: BufReader<Socket>,
     /// What the broker offers: lowest and highest version by API key.
     offered: BTreeMap<i16, (i16, i16)>,
     correlation: i32,
+    /// Answers so far.
+    answered: u64,
+    /// When the last one came.
+    used: Moment,
+    /// The broker asks for no request before then.
+    throttled_until: Moment,
+    /// The login ends some time after.
+    pub(super) log_in_again: Option<Moment>,
 }
 
 impl Connection {
-    /// Connects, and asks which versions the broker offers.
-    pub(super) async fn open(address: &Address, settings: &Settings) -> Result<Self, RequestError> {
-        let failed = |reason: String| RequestError::Connect { address: address.clone(), reason };
-        let connect = TcpStream::connect((address.host.as_str(), address.port));
-        let stream = timeout(settings.connect_timeout, connect)
-            .await
-            .map_err(|_| failed(format!("no answer within {:?}", settings.connect_timeout)))?
-            .map_err(|e| failed(e.to_string()))?;
-        stream.set_nodelay(true).map_err(|e| failed(e.to_string()))?;
+    /// Connects, asks which versions the broker offers, and logs in.
+    pub(super) async fn open(
+        address: &Address,
+        settings: &Settings,
+        limit: Duration,
+    ) -> Result<Self, RequestError> {
+        let now = Moment::now();
         let mut connection = Self {
             address: address.clone(),
-            stream: BufReader::new(stream),
+            stream: BufReader::new(socket::connect(address, settings.tls.as_ref(), limit).await?),
             offered: BTreeMap::new(),
             correlation: 0,
+            answered: 0,
+            used: now,
+            throttled_until: now,
+            log_in_again: None,
         };
         connection.negotiate(settings).await?;
+        connection.log_in(settings).await?;
         Ok(connection)
+    }
+
+    /// Whether nobody has used it for so long that the broker may have closed it.
+    pub(super) fn is_stale(&self, settings: &Settings) -> bool {
+        Moment::now().since(self.used) >= settings.max_idle
+    }
+
+    /// Waits as long as the broker has asked, and logs in again if that is due: what precedes every request.
+    pub(super) async fn ready(&mut self, settings: &Settings) -> Result<(), RequestError> {
+        let pause = self.throttled_until.since(Moment::now());
+        if !pause.is_zero() {
+            tracing::debug!(broker = %self.address, ?pause, "throttled");
+            sleep(pause).await;
+        }
+        if self.log_in_again.is_some_and(|due| Moment::now() >= due) {
+            self.log_in(settings).await?;
+        }
+        Ok(())
     }
 
     /// Asks which versions the broker offers: with our name and version (KIP-511), or, of an older broker, without.
@@ -91,7 +123,9 @@ impl Connection {
         client_id: &str,
     ) -> Result<R::Answer, RequestError> {
         let mut body = self.round_trip(version, request, client_id).await?;
-        self.decode::<R>(&mut body, version)
+        let answer = self.decode::<R>(&mut body, version)?;
+        self.throttled_until = Moment::now() + R::throttled(&answer, version);
+        Ok(answer)
     }
 
     fn decode<R: Call>(&self, body: &mut Bytes, version: i16) -> Result<R::Answer, RequestError> {
@@ -104,6 +138,21 @@ impl Connection {
             tracing::debug!(api = R::NAME, version, bytes = body.remaining(), "bytes left after an answer");
         }
         Ok(answer)
+    }
+
+    /// Why nothing comes any more, and what may be wrong if it is the first that doesn't.
+    fn broken(&self, e: &io::Error) -> RequestError {
+        let address = self.address.clone();
+        if let Some(reason) = tls::told(e) {
+            return RequestError::Authentication { address, reason };
+        }
+        let hint = match self.answered {
+            0 => "; if the listener uses TLS, security.protocol is SSL or SASL_SSL",
+            // Versions are told to everybody.
+            1 => "; if the listener asks for a login, security.protocol is SASL_SSL or SASL_PLAINTEXT",
+            _ => "",
+        };
+        RequestError::Broken { address, reason: format!("{e}{hint}") }
     }
 
     fn malformed<R: Call>(&self, version: i16, reason: String) -> RequestError {
@@ -120,21 +169,32 @@ impl Connection {
         self.correlation = self.correlation.wrapping_add(1);
         let frame = encode(self.correlation, version, request, client_id)
             .map_err(|reason| RequestError::Encode { api: R::NAME, version, reason })?;
-        let broken =
-            |e: std::io::Error| RequestError::Broken { address: self.address.clone(), reason: e.to_string() };
-        self.stream.write_all(&frame).await.map_err(broken)?;
-        self.stream.flush().await.map_err(broken)?;
-
-        let claimed = self.stream.read_i32().await.map_err(broken)?;
+        let sent = async {
+            self.stream.write_all(&frame).await?;
+            self.stream.flush().await
+        };
+        let sent = sent.await;
+        // A broker that has refused us says so before it hangs up, which writing may notice first.
+        let claimed = match self.stream.read_i32().await {
+            Ok(claimed) => sent.map(|()| claimed),
+            Err(e) => Err(e),
+        };
+        let claimed = claimed.map_err(|e| self.broken(&e))?;
+        if tls::looks_like_alert(claimed.to_be_bytes()) {
+            let reason = "its answer is TLS: security.protocol is SSL or SASL_SSL".to_owned();
+            return Err(RequestError::Authentication { address: self.address.clone(), reason });
+        }
         let size = usize::try_from(claimed).ok().filter(|&n| n <= MAX_FRAME).ok_or_else(|| {
             RequestError::FrameTooLarge { address: self.address.clone(), size: i64::from(claimed) }
         })?;
         // Grows with what arrives, not with what is claimed.
         let mut body = Vec::new();
-        (&mut self.stream).take(size as u64).read_to_end(&mut body).await.map_err(broken)?;
+        (&mut self.stream).take(size as u64).read_to_end(&mut body).await.map_err(|e| self.broken(&e))?;
         if body.len() != size {
-            return Err(broken(std::io::ErrorKind::UnexpectedEof.into()));
+            return Err(self.broken(&ErrorKind::UnexpectedEof.into()));
         }
+        self.answered += 1;
+        self.used = Moment::now();
 
         let mut body = Bytes::from(body);
         let answered = decode::header(&mut body, R::Answer::header_version(version))

