@@ -9,6 +9,7 @@
 #![allow(dead_code, reason = "disturbances and hostile members come next")]
 
 mod admin;
+mod asking;
 mod broker;
 mod cluster;
 mod ledger;
