@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::cause::CallError;
+use crate::fallback::Event;
 use crate::group::{Group, TopicPartitions};
 use crate::plan::Plan;
 
@@ -100,6 +101,20 @@ pub trait Assignor: Send {
 
     /// This member has lost its partitions: what it was told it owns, it owns no more (Kafka: `onPartitionsLost`).
     fn on_lost(&mut self) {}
+
+    /// How it is doing, for those who watch its consumer. Asked after each of the other calls: it must be quick.
+    fn health(&self) -> Health {
+        Health::default()
+    }
+}
+
+/// How a strategy is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Bytes of memory that its instance holds; `None` for native code, and while there is no instance.
+    pub memory: Option<u64>,
+    /// It has failed again and again, and is not asked for a while.
+    pub benched: bool,
 }
 
 /// Kept by the consumer that a strategy serves.
@@ -248,6 +263,10 @@ pub trait Services: Send + Sync {
     /// Asks for a rebalance after a time, and says why. Only the leader's request starts one. Must return at once.
     fn request_rebalance(&self, after: Duration, cause: &str) {
         let _ = (after, cause);
+    }
+    /// Is told what happens to a strategy that this consumer uses, for its counters. Must return at once.
+    fn happened(&self, event: &Event) {
+        let _ = event;
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use self::breaker::Breaker;
 use self::last_plan::LastPlan;
 pub use self::policy::{Fallback, FallbackPolicy};
-use crate::assignor::{Assignor, Context, Engagement, Interest, NoServices, Protocol, Services};
+use crate::assignor::{Assignor, Context, Engagement, Health, Interest, NoServices, Protocol, Services};
 use crate::builtin::Builtin;
 use crate::cause::{CallError, Cause, LoadError};
 use crate::group::{Group, TopicPartitions};
@@ -256,7 +256,7 @@ impl Strategy {
         }
         drop(state);
         // Unlocked: an observer may call the strategy.
-        events.iter().for_each(|event| self.tell(event));
+        events.iter().for_each(|event| self.tell(&*cx.services, event));
         Decision { plan, outcome, decided_by, cause, took: started.elapsed(), withheld }
     }
 
@@ -332,15 +332,15 @@ impl Strategy {
     /// If the new bytes can't be used. The old ones then go on.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), LoadError> {
         let replaced = self.try_replace(bytes);
-        let strategy = self.0.name.clone();
+        let (strategy, consumer) = (self.0.name.clone(), Arc::clone(&self.lock().consumer));
         match &replaced {
             Ok(digest) => {
                 tracing::info!(strategy, digest, "the strategy is replaced");
-                self.tell(&Event::Replaced { strategy, digest: digest.clone() });
+                self.tell(&*consumer, &Event::Replaced { strategy, digest: digest.clone() });
             }
             Err(cause) => {
                 tracing::warn!(strategy, code = cause.code(), "the strategy is not replaced: {cause}");
-                self.tell(&Event::ReplaceFailed { strategy, cause: cause.clone() });
+                self.tell(&*consumer, &Event::ReplaceFailed { strategy, cause: cause.clone() });
             }
         }
         replaced.map(|_| ())
@@ -370,13 +370,14 @@ impl Strategy {
         Ok(component.digest().to_owned())
     }
 
-    fn tell(&self, event: &Event) {
+    fn tell(&self, consumer: &dyn Services, event: &Event) {
+        consumer.happened(event);
         (self.0.observer)(event);
     }
 
-    fn failed(&self, call: &'static str, cause: CallError) {
+    fn failed(&self, cx: &Context, call: &'static str, cause: CallError) {
         tracing::warn!(strategy = self.0.name, code = cause.code(), "{call} failed: {cause}");
-        self.tell(&Event::CallFailed { strategy: self.0.name.clone(), call, cause });
+        self.tell(&*cx.services, &Event::CallFailed { strategy: self.0.name.clone(), call, cause });
     }
 }
 
@@ -423,7 +424,7 @@ impl Assignor for Strategy {
             Source::Degraded { .. } => Ok(Interest::all(topics)),
         };
         Ok(answer.unwrap_or_else(|cause| {
-            self.failed("subscription", cause);
+            self.failed(cx, "subscription", cause);
             Interest::all(topics)
         }))
     }
@@ -452,7 +453,7 @@ impl Assignor for Strategy {
         };
         drop(state);
         if let Err(cause) = answer {
-            self.failed("on-assignment", cause);
+            self.failed(cx, "on-assignment", cause);
         }
         Ok(())
     }
@@ -462,6 +463,17 @@ impl Assignor for Strategy {
             Source::Native(native) => native.on_lost(),
             Source::Plugin(plugin) => plugin.on_lost(),
             Source::Degraded { estate, .. } => estate.forget(),
+        }
+    }
+
+    fn health(&self) -> Health {
+        let state = self.lock();
+        Health {
+            memory: match &state.source {
+                Source::Plugin(plugin) => plugin.health().memory,
+                Source::Native(_) | Source::Degraded { .. } => None,
+            },
+            benched: state.breaker.is_benched(),
         }
     }
 }

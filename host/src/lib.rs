@@ -69,7 +69,8 @@ mod test_support;
 pub mod wire;
 
 pub use assignor::{
-    Assignor, Cancellation, Context, Engagement, Interest, NoServices, Node, Protocol, Services, Unavailable,
+    Assignor, Cancellation, Context, Engagement, Health, Interest, NoServices, Node, Protocol, Services,
+    Unavailable,
 };
 pub use builtin::Builtin;
 pub use catalog::{Catalog, CatalogError, STRATEGY_LIST};

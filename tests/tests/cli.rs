@@ -63,7 +63,7 @@ const GROUP: &str = r#"{
 
 #[test]
 fn every_command_explains_itself_with_an_example_and_its_exit_codes() {
-    for command in ["new", "build", "inspect", "assign", "demo"] {
+    for command in ["new", "build", "inspect", "assign", "consume", "group", "demo"] {
         let help = assignor(&[command, "--help"], b"");
         assert_eq!(code(&help), 0);
         for part in ["Example:", "Exit codes:", "--json"] {

@@ -1,7 +1,9 @@
 //! Carries out what the [`Machine`] asks for: sockets, clock, strategies, positions. One thread, one loop.
 
+mod answers;
 mod pattern;
 mod queries;
+mod rebalance;
 mod steps;
 mod work;
 
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::clock::Moment;
@@ -25,11 +27,13 @@ use super::machine::{
     self, Action, Coordinator, Identity, Join, Machine, Membership, Planned, RequestId, Revocation, Sync,
 };
 use super::metadata::Metadata;
+use super::metrics::Metrics;
 use super::offsets::{Commits, End, Offsets};
-use super::services::ConsumerServices;
+use super::rebalance::Rebalance;
+use super::services::{Ask, Asker, ConsumerServices};
 use super::shared::{Key, Shared};
 use super::strategist::{Asked, Strategist};
-use crate::assignor::{Cancellation, Protocol, Services};
+use crate::assignor::{Cancellation, Protocol};
 
 pub(super) use pattern::Pattern;
 pub(super) use queries::Query;
@@ -152,6 +156,10 @@ pub(super) struct Parts {
     pub(super) shared: Arc<Shared>,
     pub(super) observer: Observer,
     pub(super) commands: UnboundedReceiver<Command>,
+    pub(super) metrics: Arc<Metrics>,
+    /// Questions of other threads about offsets, and where those come from who ask for strategies.
+    pub(super) asked: Receiver<Ask>,
+    pub(super) asker: Asker,
 }
 
 /// What tasks need, and share.
@@ -160,7 +168,8 @@ struct Common {
     settings: Rc<Settings>,
     metadata: Metadata,
     strategist: Strategist,
-    services: Arc<dyn Services>,
+    services: Arc<ConsumerServices>,
+    metrics: Arc<Metrics>,
     shared: Arc<Shared>,
     events: UnboundedSender<Event>,
     /// To the coordinator, once it is known; replaced when it moves.
@@ -178,6 +187,7 @@ struct Driver {
     machine: Machine,
     strategies: Vec<String>,
     observer: Observer,
+    watch: rebalance::Watch,
     /// Requests to the coordinator that a new connection makes void.
     requests: JoinSet<()>,
     /// What goes on whatever becomes of the coordinator.
@@ -208,12 +218,24 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
         .map_err(|e| ConsumerError::Driver(e.to_string()))?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let (events, received) = unbounded_channel();
-        let Parts { config, strategies, protocol, strategist, shared, observer, commands } = parts;
+        let Parts {
+            config,
+            strategies,
+            protocol,
+            strategist,
+            shared,
+            observer,
+            commands,
+            metrics,
+            asked,
+            asker,
+        } = parts;
         let refusals = events.clone();
         // The driver has ended if nobody receives.
         let settings = Settings::new(&config, move |error| drop(refusals.send(Event::Failed(error))))?;
         let metadata = Metadata::new(&config, Rc::clone(&settings));
-        let services = ConsumerServices { cluster: metadata.cluster(), shared: Arc::downgrade(&shared) };
+        let services =
+            ConsumerServices::new(metadata.cluster(), Arc::downgrade(&shared), asker, Arc::clone(&metrics));
         let now = Moment::now();
         let machine = Machine::new(
             machine::Settings {
@@ -238,15 +260,19 @@ pub(super) fn run(parts: Parts) -> Result<(), ConsumerError> {
             metadata,
             strategist,
             services: Arc::new(services),
+            metrics,
             shared,
             events,
             link: RefCell::new(None),
         };
+        let common = Rc::new(common);
+        tokio::task::spawn_local(answers::serve(Rc::clone(&common), asked));
         let driver = Driver {
-            common: Rc::new(common),
+            common,
             machine,
             strategies,
             observer,
+            watch: rebalance::Watch::default(),
             requests: JoinSet::new(),
             tasks: JoinSet::new(),
             running: Cancellation::default(),
@@ -380,6 +406,7 @@ impl Driver {
 
     fn event(&mut self, event: Event) {
         let now = Moment::now();
+        self.watch.event(&event, now);
         match event {
             Event::Coordinator(id, answer) => self.machine.coordinator_found(now, id, answer),
             Event::CommittedBefore { round, troubles } => {
@@ -398,7 +425,10 @@ impl Driver {
                 self.machine.planned(now, round, planned);
             }
             Event::Synced(id, answer) => self.machine.synced(now, id, answer),
-            Event::Beat(id, answer) => self.machine.heartbeat_answered(now, id, answer),
+            Event::Beat(id, answer) => {
+                self.common.metrics.heartbeat(answer.as_ref().ok().copied());
+                self.machine.heartbeat_answered(now, id, answer);
+            }
             Event::Left(id) => self.machine.left(id),
             Event::Committed { identity, offsets, code } => {
                 if code == 0 {
@@ -411,6 +441,7 @@ impl Driver {
             Event::Located { delivery, offsets, committed } => {
                 if delivery == self.delivery {
                     self.common.shared.start(offsets, committed);
+                    self.installed(now);
                 }
             }
             Event::Corrected { examined, result } => {
@@ -427,6 +458,7 @@ impl Driver {
             Event::Stuck { delivery, partitions } => {
                 if delivery == self.delivery {
                     self.common.shared.stick(&partitions);
+                    self.installed(now);
                 }
             }
             Event::Listed { number, topics } => self.listed(number, topics, now),
@@ -444,6 +476,8 @@ impl Driver {
     }
 
     fn carry_out(&mut self, action: Action) {
+        let ended = self.watch.action(&self.common.config.group_id, &action, Moment::now());
+        self.rebalanced(ended);
         match action {
             Action::FindCoordinator(id) => {
                 self.spawn(move |common| async move {
@@ -594,6 +628,19 @@ impl Driver {
         }
     }
 
+    /// The newest assignment is installed, as far as is known where its partitions start.
+    fn installed(&mut self, now: Moment) {
+        let ended = self.watch.installed(now);
+        self.rebalanced(ended);
+    }
+
+    fn rebalanced(&self, ended: Option<Rebalance>) {
+        if let Some(rebalance) = ended {
+            self.common.metrics.rebalanced(&rebalance);
+            self.tell(&GroupEvent::Rebalanced(rebalance));
+        }
+    }
+
     fn tell(&self, event: &GroupEvent) {
         let group = self.common.config.group_id.as_str();
         match event {
@@ -607,6 +654,15 @@ impl Driver {
                 group,
                 "the broker assigns the partitions (KIP-848): {strategy:?} is not asked any more; remove the members with \
                  group.protocol=consumer, and set assignor.block-upgrade=true to keep them out"
+            ),
+            GroupEvent::Rebalanced(rebalance) => tracing::info!(
+                group,
+                cause = rebalance.cause_code,
+                outcome = rebalance.outcome.code(),
+                generation = rebalance.generation,
+                took = ?rebalance.took,
+                phases = ?rebalance.phases,
+                "rebalance over"
             ),
             event => tracing::info!(group, ?event),
         }

@@ -1,6 +1,7 @@
 //! What a consumer reports: errors to whom calls it, events to whom watches it.
 
 use super::data::Record;
+use super::rebalance::Rebalance;
 use crate::group::TopicPartitions;
 
 /// Why a call of a consumer failed.
@@ -226,6 +227,8 @@ pub enum GroupEvent {
         /// Why.
         cause: String,
     },
+    /// A rebalance is over: how it went, and how long each part of it took. What it led to is told by itself.
+    Rebalanced(Rebalance),
     /// The group does not run the strategy that this member lists first, since not all members know it or prefer it.
     FirstChoiceNotChosen {
         /// What this member lists first.

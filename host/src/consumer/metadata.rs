@@ -59,6 +59,11 @@ impl Cluster {
         self.addresses.get(leader)
     }
 
+    /// The addresses of all brokers.
+    pub(super) fn brokers(&self) -> Vec<Address> {
+        self.addresses.values().cloned().collect()
+    }
+
     /// The group of these members, their topics as far as they exist, and the racks of the topics' replicas.
     ///
     /// # Errors

@@ -16,6 +16,8 @@
 //! - `driver`: sockets, clock, positions; does what the machine says.
 //! - `shared`: the rules by which records are handed out.
 //! - [`RebalanceListener`]: the application's own work when partitions come and go.
+//! - `rebalance`, `metrics`: what is told of it. [`describe`] looks at groups from outside.
+//! - `services`, `lag`: what strategies may ask.
 //! - [`EmbeddedBroker`]: a broker within the process, for demonstrations and tests.
 
 mod api;
@@ -24,17 +26,23 @@ mod config;
 mod connection;
 mod coordinator;
 mod data;
+pub mod describe;
 mod deserialize;
 mod driver;
 mod embedded;
 mod error;
 mod fetcher;
+mod lag;
 mod listener;
 mod machine;
 mod metadata;
+mod metrics;
 mod offsets;
 mod partition;
+mod rebalance;
 mod reset;
+#[cfg(test)]
+mod scripted;
 mod services;
 mod shared;
 mod strategist;
@@ -50,5 +58,6 @@ pub use error::{ConsumerError, FieldKind, GroupEvent, RecordDeserializationError
 pub use listener::{ListenerContext, RebalanceListener};
 pub use machine::Membership;
 pub use partition::{OffsetAndMetadata, OffsetAndTimestamp, TopicPartition};
+pub use rebalance::{Phases, Rebalance, RebalanceOutcome, cause_code};
 pub use reset::OffsetReset;
 pub use shared::GroupMetadata;

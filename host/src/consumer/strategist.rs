@@ -83,14 +83,21 @@ pub(super) fn engage(assignors: &mut [Box<dyn Assignor>]) -> Result<Vec<Engageme
 
 impl Strategist {
     /// Starts the thread. It ends when the last [`Strategist`] is dropped and the running call, if any, is over.
-    pub(super) fn start(mut assignors: Vec<Box<dyn Assignor>>) -> Result<Self, ConsumerError> {
+    ///
+    /// After each call, and at first, `watch` may look at the strategies.
+    pub(super) fn start(
+        mut assignors: Vec<Box<dyn Assignor>>,
+        watch: impl Fn(&[Box<dyn Assignor>]) + Send + 'static,
+    ) -> Result<Self, ConsumerError> {
         let (queue, calls): (SyncSender<Call>, Receiver<Call>) = sync_channel(QUEUE);
         std::thread::Builder::new()
             .name("assignor-strategy".into())
             .stack_size(STACK)
             .spawn(move || {
+                watch(&assignors);
                 for call in calls {
                     call(&mut assignors);
+                    watch(&assignors);
                 }
             })
             .map_err(|e| ConsumerError::Driver(format!("no thread for strategies: {e}")))?;
@@ -277,7 +284,7 @@ mod tests {
             Box::new(Actor("declines", Act::Decline)),
             Box::new(Actor("alien", Act::AlienTopic)),
         ];
-        let strategist = Strategist::start(actors).unwrap();
+        let strategist = Strategist::start(actors, |_| {}).unwrap();
         let asked = strategist.subscriptions(Context::default(), topics(), 3, LIMIT).await;
         let Asked { interests, troubles, .. } = asked;
         assert_eq!(interests, vec![Interest::all(&topics()); 3]);
@@ -292,7 +299,7 @@ mod tests {
     #[tokio::test]
     async fn a_strategy_that_hangs_costs_its_answer_only() {
         let (go, wait) = mpsc::channel();
-        let strategist = Strategist::start(vec![Box::new(Actor("hangs", Act::Wait(wait)))]).unwrap();
+        let strategist = Strategist::start(vec![Box::new(Actor("hangs", Act::Wait(wait)))], |_| {}).unwrap();
         let short = Duration::from_millis(20);
         let asked = strategist.subscriptions(Context::default(), topics(), 1, short).await;
         let Asked { interests, troubles, .. } = asked;

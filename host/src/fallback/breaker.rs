@@ -33,6 +33,11 @@ impl Breaker {
         self.failures
     }
 
+    /// Whether a pause was begun and the strategy has not worked since.
+    pub(super) fn is_benched(&self) -> bool {
+        self.benched.is_some()
+    }
+
     /// Whether the strategy may be asked.
     pub(super) fn check(&self, now_ms: u64) -> Result<(), Cause> {
         let Some(Benched { since_ms, pause }) = self.benched else { return Ok(()) };

@@ -25,7 +25,7 @@ use self::stack::on_own_stack;
 pub(crate) use self::stack::panicked;
 use self::store::State;
 use self::v0_1::Instance;
-use crate::assignor::{Assignor, Context, Interest, Protocol};
+use crate::assignor::{Assignor, Context, Health, Interest, Protocol};
 use crate::cause::{CallError, LoadError};
 use crate::group::{Group, Layout, TopicPartitions};
 use crate::names;
@@ -344,6 +344,10 @@ impl Assignor for Plugin {
 
     fn on_lost(&mut self) {
         self.told = None;
+    }
+
+    fn health(&self) -> Health {
+        Health { memory: self.live.as_ref().map(|live| live.store.data().memory()), ..Health::default() }
     }
 }
 

@@ -106,6 +106,11 @@ pub(super) fn arm(store: &mut Store<State>, cx: &Context, guest_limit: Duration,
 }
 
 impl State {
+    /// Bytes of memory that the instance holds.
+    pub(super) fn memory(&self) -> u64 {
+        self.used.memory
+    }
+
     /// Runs a host function: counts it, keeps its time out of the guest's, and ends the call when a budget is used up.
     pub(super) fn host_call<T>(&mut self, answer: impl FnOnce(&mut Self) -> T) -> wasmtime::Result<T> {
         self.budget.host_calls += 1;

@@ -7,7 +7,9 @@
 )]
 
 mod api;
+mod commands;
 mod incidents;
+mod lag;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};

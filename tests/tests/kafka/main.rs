@@ -21,6 +21,7 @@ mod program;
 mod proxy;
 mod refusals;
 mod security;
+mod seeing;
 mod slow_plugins;
 mod stage;
 mod watched;

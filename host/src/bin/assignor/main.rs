@@ -1,12 +1,15 @@
-//! The `assignor` command: write, build, look into and try out partition assignment strategies.
+//! The `assignor` command: write, build, look into and try out partition assignment strategies, and look at live groups.
 
 mod anatomy;
 mod assign;
 mod build;
+mod consume;
 mod demo;
 mod files;
+mod group;
 mod inspect;
 mod new;
+mod properties;
 mod toolchain;
 
 use std::io::{IsTerminal, Write};
@@ -18,18 +21,18 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  it does not work: a component that is not fit to run, a build that failed, records lost
+  1  it does not work: a component that is not fit to run, a build that failed, records lost, a group that can't be had
   2  bad input: a wrong argument, a file that is not what it should be (the message names the place)
   3  `assign --strict` only: the fallback decided, not the strategy";
 
-/// Kafka partition assignors as WebAssembly components: write one, build it, look into it, try it out.
+/// Kafka partition assignors as WebAssembly components: write one, build it, look into it, try it out, consume with it.
 #[derive(Parser)]
 #[command(name = "assignor", version, about, after_help = EXIT_CODES, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Log lines to standard error: error, warn, info, debug or trace, also per module (`assignor_host=debug`).
-    /// [default: warn; for demo: off]
+    /// [default: warn; for demo and consume: off]
     #[arg(long, global = true, value_name = "LEVEL")]
     log: Option<String>,
 }
@@ -40,6 +43,8 @@ enum Command {
     Build(build::Build),
     Inspect(inspect::Inspect),
     Assign(assign::Assign),
+    Consume(consume::Consume),
+    Group(group::Describe),
     Demo(demo::Demo),
 }
 
@@ -55,7 +60,11 @@ fn bad_input(error: impl Into<anyhow::Error>) -> anyhow::Error {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let log = cli.log.as_deref().unwrap_or(if let Command::Demo(_) = cli.command { "off" } else { "warn" });
+    let log = cli.log.as_deref().unwrap_or(match &cli.command {
+        // What happens is shown.
+        Command::Demo(_) | Command::Consume(consume::Consume { quiet: false, .. }) => "off",
+        _ => "warn",
+    });
     let filter = match tracing_subscriber::EnvFilter::try_new(log) {
         Ok(filter) => filter,
         Err(e) => return complain(&bad_input(anyhow::anyhow!("--log {log:?}: {e}"))),
@@ -70,6 +79,8 @@ fn main() -> ExitCode {
         Command::Build(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Assign(command) => command.run(),
+        Command::Consume(command) => command.run(),
+        Command::Group(command) => command.run(),
         Command::Demo(command) => command.run(),
     };
     done.unwrap_or_else(|e| complain(&e))

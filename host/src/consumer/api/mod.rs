@@ -22,6 +22,8 @@ use crate::consumer::error::{ConsumerError, GroupEvent};
 use crate::consumer::fetcher::{Calls, Fetcher, Most};
 use crate::consumer::listener::Listening;
 use crate::consumer::machine::Membership;
+use crate::consumer::metrics::{self, Metrics};
+use crate::consumer::services::Asker;
 use crate::consumer::shared::{GroupMetadata, Shared};
 use crate::consumer::strategist::{self, Strategist};
 
@@ -106,6 +108,8 @@ pub struct Consumer {
     commands: UnboundedSender<Command>,
     listener: Listening,
     fetcher: Mutex<Fetcher>,
+    metrics: Arc<Metrics>,
+    asker: Asker,
     /// The strategies are this consumer's until it is dropped.
     _engagements: Vec<Engagement>,
 }
@@ -156,7 +160,9 @@ impl Consumer {
         let protocol = strategist::protocol(&assignors)?;
         let engagements = strategist::engage(&mut assignors)?;
         let mut fetcher = Fetcher::new(Box::new(Librdkafka::new(&config)?));
-        let strategist = Strategist::start(assignors)?;
+        let metrics = Arc::new(Metrics::new(&config.group_id, &config.client_id));
+        let strategist = Strategist::start(assignors, metrics::watch_strategies(Arc::clone(&metrics)))?;
+        let (asker, asked) = Asker::new();
         let config = Arc::new(config);
         let shared = Arc::new(Shared::new(Moment::now()));
         let signal = shared.signal();
@@ -170,6 +176,9 @@ impl Consumer {
             shared: Arc::clone(&shared),
             observer: Arc::new(observer),
             commands: received,
+            metrics: Arc::clone(&metrics),
+            asked,
+            asker: asker.clone(),
         };
         let ending = Arc::clone(&shared);
         std::thread::Builder::new()
@@ -185,7 +194,7 @@ impl Consumer {
             })
             .map_err(|e| ConsumerError::Driver(format!("no thread for the consumer: {e}")))?;
         let (listener, fetcher) = (Listening::default(), Mutex::new(fetcher));
-        Ok(Self { config, shared, commands, listener, fetcher, _engagements: engagements })
+        Ok(Self { config, shared, commands, listener, fetcher, metrics, asker, _engagements: engagements })
     }
 
     /// The next records, at most `max.poll.records`: as soon as there are any, or none when the time is over. A zero time-out
@@ -222,12 +231,23 @@ impl Consumer {
         let most = Most { fetched: self.config.max_poll_records, given };
         let records = fetcher.poll(&self.shared, most, timeout, Moment::now, Polling { consumer: self, fit });
         self.shared.leave_poll(Moment::now());
+        if let Ok(records) = &records {
+            self.metrics.handed_out(records.len());
+        }
         records
     }
 
     /// Asks for a rebalance, soon. Only the leader's request starts one, and not more often than once per heartbeat interval.
     pub fn request_rebalance(&self, reason: &str) {
         self.shared.request_rebalance(Duration::ZERO, reason.to_owned());
+    }
+
+    /// What this consumer counts, as Prometheus reads it. Waits for the ends of its partitions, to tell the lag: half a second at
+    /// most.
+    ///
+    #[doc = include_str!("../../../docs/metrics.md")]
+    pub fn metrics(&self) -> String {
+        self.metrics.text(&self.shared, &self.asker)
     }
 
     /// Who this consumer is within its group.

@@ -97,6 +97,11 @@ impl Channel {
         Self { address, settings, connection: Mutex::new(None) }
     }
 
+    /// Where it leads.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Sends the request that `build` makes for the version in use, and waits `request.timeout.ms` for its answer.
     pub(super) async fn call<R: Call>(
         &self,

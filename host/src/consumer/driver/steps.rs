@@ -1,7 +1,6 @@
 //! The steps of a rebalance, and commits, as the driver takes them.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::{CommitError, Driver, Event, STRATEGY_LIMIT, work};
 use crate::assignor::{Cancellation, Context};
@@ -24,7 +23,7 @@ impl Driver {
             generation: identity.generation,
             now_ms: work::now_ms(),
             seed: work::seed(&self.common.config.group_id, &identity.member_id, identity.generation),
-            services: Arc::clone(&self.common.services),
+            services: self.common.services.clone(),
             cancellation: self.running.clone(),
         }
     }
@@ -70,6 +69,7 @@ impl Driver {
     pub(super) fn given_up(&mut self, round: u64, now: Moment) {
         if self.revocation.take_if(|r| r.round == round).is_some() {
             self.common.shared.drop_suspended();
+            self.watch.given_up(now);
             self.machine.revoked(now, round);
         }
     }
@@ -101,7 +101,9 @@ impl Driver {
         let assignment = Assignment::new(identity, leader, name, partitions);
         let unplaced = self.common.shared.assign(assignment, added);
         self.tell(&event);
-        if !unplaced.is_empty() {
+        if unplaced.is_empty() {
+            self.installed(Moment::now());
+        } else {
             let common = Rc::clone(&self.common);
             self.locating = Some(self.tasks.spawn_local(work::locate(common, self.delivery, unplaced)));
         }
@@ -139,6 +141,7 @@ impl Driver {
         self.revocation = None;
         self.common.strategist.on_lost();
         if let Some(partitions) = self.common.shared.lose(&cause) {
+            self.common.metrics.lost(&partitions);
             self.tell(&GroupEvent::Lost { partitions, cause });
         }
     }

@@ -59,7 +59,7 @@ async fn make_plan(
     question: Question,
     troubles: &mut Vec<String>,
 ) -> Result<Planned, String> {
-    let Question { strategy, name, cx, members, user_data: with_user_data } = question;
+    let Question { strategy, name, mut cx, members, user_data: with_user_data } = question;
     let config = &common.config;
     // Members that have not synced within the rebalance time-out are removed, and the leader with them.
     let limit = config.session_timeout.min(config.max_poll_interval) / 2;
@@ -88,8 +88,11 @@ async fn make_plan(
         (existing, racks, group)
     });
     let group = Arc::new(group.map_err(|e| e.to_string())?);
-    let left = deadline.saturating_duration_since(Instant::now());
+    cx.services = Arc::new(common.services.for_plan(&existing));
+    let asked = Instant::now();
+    let left = deadline.saturating_duration_since(asked);
     let plan = common.strategist.assign(strategy, cx, Arc::clone(&group), left).await;
+    common.metrics.decided(&name, asked.elapsed());
     let plan = sound(&group, plan).unwrap_or_else(|cause| {
         troubles.push(format!("strategy {name:?} has no plan ({cause}): \"{KEEP}\" decides"));
         let mut plan = Builtin::keep().plan(&group);
@@ -342,6 +345,7 @@ pub(super) async fn commit(common: &Common, identity: Identity, offsets: Commits
     }
     let link = common.link().ok_or_else(|| CommitError::NotNow("the coordinator is not known".into()))?;
     let answer = offsets::commit(&link.rest, &common.config, &identity, &offsets).await;
+    common.metrics.commit(answer.as_ref().ok().map(|(code, _)| *code));
     let (code, topic) = answer.map_err(CommitError::NotNow)?;
     let current = common.shared.is_current(&identity);
     // The driver has ended if nobody receives.
