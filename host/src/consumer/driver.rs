@@ -304,7 +304,8 @@ impl Driver {
             let pause = self.next_timeout().map_or(Duration::from_secs(60), |next| next.since(now));
             tokio::select! {
                 Some(event) = events.recv() => self.event(event),
-                command = commands.recv(), if self.closing.is_none() => match command {
+                // A rebalance listener may commit while the consumer closes.
+                command = commands.recv(), if self.closing.is_none() || !commands.is_closed() => match command {
                     Some(command) => self.command(command),
                     // The consumer is gone without a word.
                     None => self.command(Command::Close {

@@ -15,6 +15,7 @@ mod cluster;
 mod ledger;
 mod lines;
 mod member;
+mod membership;
 mod process;
 mod producer;
 mod program;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    ApiKey, CreateAclsRequest, CreateAclsResponse, CreatePartitionsRequest, CreatePartitionsResponse,
-    CreateTopicsRequest, CreateTopicsResponse, DeleteAclsRequest, DeleteAclsResponse, DeleteTopicsRequest,
-    DeleteTopicsResponse, DescribeGroupsRequest, DescribeGroupsResponse, DescribeUserScramCredentialsRequest,
+    ApiKey, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, CreateAclsRequest,
+    CreateAclsResponse, CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest,
+    CreateTopicsResponse, DeleteAclsRequest, DeleteAclsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
+    DescribeGroupsRequest, DescribeGroupsResponse, DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse, FindCoordinatorRequest, FindCoordinatorResponse, JoinGroupRequest,
     JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, MetadataRequest, MetadataResponse,
     RequestHeader, ResponseHeader, SyncGroupRequest, SyncGroupResponse,
@@ -37,6 +38,7 @@ macro_rules! calls {
 
 // The newest versions in which topics go by name.
 calls! {
+    ConsumerGroupHeartbeat 0 ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse
     CreateAcls 3 CreateAclsRequest CreateAclsResponse
     CreatePartitions 3 CreatePartitionsRequest CreatePartitionsResponse
     CreateTopics 7 CreateTopicsRequest CreateTopicsResponse

@@ -8,6 +8,7 @@ mod leading;
 mod lease;
 mod leaving;
 mod static_members;
+mod stepping_down;
 
 use super::*;
 use crate::assignor::Interest;
