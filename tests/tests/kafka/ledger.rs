@@ -159,6 +159,18 @@ impl Ledger {
         acknowledged.retain(|value, partition| partition.0 != topic || !missing.contains(value));
     }
 
+    /// Looks something up; fails if an invariant has broken.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Book) -> T) -> T {
+        let (found, broken) = {
+            let book = self.lock();
+            (look(&book), book.broken.clone())
+        };
+        if let Some(broken) = broken {
+            panic!("{broken}");
+        }
+        found
+    }
+
     /// Waits for something, and fails when an invariant breaks meanwhile, or the time is over.
     pub(crate) fn wait<T>(&self, what: &str, limit: Duration, mut look: impl FnMut(&Book) -> Option<T>) -> T {
         let start = Instant::now();
@@ -296,6 +308,10 @@ impl Book {
     /// How often a member has been assigned something, be it nothing.
     pub(crate) fn assignments(&self, name: &str) -> u32 {
         self.members[name].assignments
+    }
+
+    pub(crate) fn owns(&self, name: &str) -> &BTreeSet<Partition> {
+        &self.members[name].owned
     }
 
     pub(crate) fn owned(&self, name: &str) -> usize {

@@ -45,6 +45,14 @@ pub(crate) fn now() -> u64 {
     since.as_micros().try_into().unwrap()
 }
 
+/// What the boot-time clock is ahead of the monotonic one, for members that can only read that, in microseconds.
+pub(crate) fn clock_offset() -> u128 {
+    // In this order, so that it is not below zero.
+    let [monotonic, boot] = [ClockId::CLOCK_MONOTONIC, ClockId::CLOCK_BOOTTIME]
+        .map(|clock| Duration::from(clock_gettime(clock).unwrap()));
+    (boot - monotonic).as_micros()
+}
+
 /// Reads a line: its time and what it says. `None` for what no member writes, as the test harness around ours does.
 pub(crate) fn parse(line: &str) -> Option<(u64, Line)> {
     let mut words = line.splitn(3, ' ');

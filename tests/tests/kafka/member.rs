@@ -10,10 +10,8 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
-
 use crate::ledger::Ledger;
-use crate::lines;
+use crate::lines::{self, clock_offset};
 use crate::process::{Frozen, freeze, resident};
 use crate::program::ROLE;
 #[cfg(test)]
@@ -23,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The test that is a member when it is told so.
 const TEST: &str = "member::a_member_joins_reads_obeys_and_leaves";
+
+/// The arguments that run it, and keep the harness from writing into a member's lines: with one thread it would announce the test.
+pub(crate) const BECOME_A_MEMBER: [&str; 5] = ["--exact", TEST, "--nocapture", "--test-threads", "2"];
 
 /// What runs a member.
 #[derive(Clone)]
@@ -66,8 +67,8 @@ impl Member {
         let mut command = match start.program {
             Program::Ours => {
                 let mut command = Command::new(std::env::current_exe().unwrap());
-                command.args(["--exact", TEST, "--nocapture"]);
-                command.env(ROLE, serde_json::to_string(&arguments).unwrap());
+                command.args(BECOME_A_MEMBER);
+                command.env(ROLE, serde_json::to_string(&("ours", arguments)).unwrap());
                 command
             }
             Program::Other(command) => {
@@ -77,10 +78,7 @@ impl Member {
                 command
             }
         };
-        // In this order, so that it is not below zero.
-        let [monotonic, boot] = [ClockId::CLOCK_MONOTONIC, ClockId::CLOCK_BOOTTIME]
-            .map(|clock| Duration::from(clock_gettime(clock).unwrap()));
-        command.env("CLOCK_OFFSET_US", (boot - monotonic).as_micros().to_string());
+        command.env("CLOCK_OFFSET_US", clock_offset().to_string());
         let log = File::options().create(true).append(true).open(start.log).unwrap();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));

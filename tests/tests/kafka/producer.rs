@@ -50,6 +50,9 @@ impl Producer {
             .set("bootstrap.servers", servers)
             .set("acks", "all")
             .set("enable.idempotence", "true")
+            // Where a partition is so new that its broker refuses the first request, the second may be taken meanwhile; the first,
+            // sent again, then counts as a duplicate, which is acknowledged and nowhere to be read.
+            .set("max.in.flight.requests.per.connection", "1")
             .set("linger.ms", "2")
             // Longer than any broker is away.
             .set("message.timeout.ms", "120000")

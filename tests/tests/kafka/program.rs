@@ -1,67 +1,164 @@
-//! A member of ours, as a program: this test binary, run again.
+//! Members as programs: this binary, run again, is a member, or the host of many. What they are told and say: see `lines`.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead, Write as _};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
-use assignor_host::consumer::{Consumer, ConsumerConfig, ConsumerError, GroupEvent, Record};
-use assignor_host::{Catalog, Observer, TopicPartitions};
+use crate::librdkafka::Librdkafka;
+use crate::lines::now;
+use crate::ours::Ours;
 
-use crate::lines::{now, write_partitions};
-
-/// In the environment of a member: its arguments, as JSON.
+/// In the environment of a member: whose client it is of, and its arguments, none of a host; as JSON.
 pub(crate) const ROLE: &str = "ASSIGNOR_TEST_MEMBER";
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// Becomes a member, if that is what this process is for.
+/// A client's consumer.
+pub(crate) trait Client: Sized {
+    /// Makes a consumer of these properties. What happens to it besides its polls it says by itself.
+    fn new(properties: BTreeMap<String, String>, output: &Output) -> Result<Self, String>;
+
+    /// Subscribes to these topics instead of others.
+    fn subscribe(&mut self, topics: &[&str]) -> Result<(), Failure>;
+
+    /// Writes down the records that come within a time, if any do, and says whether there were any.
+    fn poll(&mut self, within: Duration) -> Result<bool, Failure>;
+
+    /// Commits what has been written down.
+    fn commit(&mut self) -> Result<(), Failure>;
+
+    /// Does what not every client can do, if this one can.
+    fn obey(&mut self, command: &[&str]) -> Result<(), String>;
+
+    /// Leaves, in good order.
+    fn close(self) -> Result<(), Failure>;
+}
+
+/// What went wrong.
+pub(crate) enum Failure {
+    /// It will be tried again.
+    Passing(String),
+    /// The consumer can't go on.
+    Fatal(String),
+}
+
+/// Becomes a member, or a host, if that is what this process is for.
 pub(crate) fn run_if_asked() {
-    if let Ok(arguments) = std::env::var(ROLE) {
-        let arguments: Vec<String> = serde_json::from_str(&arguments).unwrap();
-        let [name, topics, properties @ ..] = &arguments[..] else { panic!("{arguments:?}") };
-        eprintln!("{name}: {properties:?}");
-        let properties = properties.iter().filter_map(|p| p.split_once('='));
-        let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        run(topics.split(',').map(str::to_owned).collect(), properties);
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let (client, arguments): (String, Vec<String>) = serde_json::from_str(&role).unwrap();
+    match &*client {
+        "ours" => run::<Ours>(&arguments),
+        "librdkafka" => run::<Librdkafka>(&arguments),
+        other => panic!("there is no client {other:?} here"),
     }
 }
 
-fn run(topics: Vec<String>, properties: BTreeMap<String, String>) -> ! {
-    let commands = commands();
-    let observer: Observer = Arc::new(|event| say("event", &format!("{event:?}")));
-    let catalog = Catalog::from_properties(&properties, &observer).unwrap();
-    let manual = properties.get("enable.auto.commit").is_some_and(|value| value == "false");
-    let config = ConsumerConfig::from_properties(properties).unwrap();
-    let consumer = Consumer::new(config, catalog.assignors(), tell).unwrap();
-    say("ready", "");
-    assert_eq!(commands.recv().unwrap(), "start");
-    consumer.subscribe(&topics).unwrap();
+fn run<C: Client>(arguments: &[String]) -> ! {
+    let mut members: HashMap<String, Sender<String>> = HashMap::new();
+    if !arguments.is_empty() {
+        let arguments = arguments.to_vec();
+        let (commands, received) = channel();
+        members.insert(String::new(), commands);
+        std::thread::spawn(move || {
+            let well = live::<C>(&arguments, &received, &Output::new(""));
+            std::process::exit(if well { 0 } else { 2 });
+        });
+    }
+    let only = members.get("").cloned();
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        // Whoever doesn't listen any more has said why.
+        if let Some(only) = &only {
+            let _ = only.send(line);
+        } else if let Some(arguments) = line.strip_prefix("new ") {
+            let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+            let (commands, received) = channel();
+            members.insert(arguments[0].clone(), commands);
+            std::thread::spawn(move || {
+                let output = Output::new(&format!("{} ", arguments[0]));
+                live::<C>(&arguments, &received, &output)
+            });
+        } else if let Some((name, command)) = line.split_once(' ') {
+            let _ = members[name].send(command.to_owned());
+        }
+    }
+    // Whoever wanted the members is gone.
+    std::process::exit(1);
+}
+
+/// A member's life, until it is told to stop, which is well, or can't go on.
+fn live<C: Client>(arguments: &[String], commands: &Receiver<String>, output: &Output) -> bool {
+    let [name, topics, properties @ ..] = arguments else { panic!("{arguments:?}") };
+    eprintln!("{name}: {properties:?}");
+    let properties = properties.iter().filter_map(|p| p.split_once('='));
+    let mut properties: BTreeMap<String, String> =
+        properties.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let never = properties.remove("member.commit").is_some_and(|value| value == "never");
+    let commits = !never && properties.get("enable.auto.commit").is_some_and(|value| value == "false");
+    match poll::<C>(topics, properties, commits, commands, output) {
+        Ok(()) => true,
+        Err(error) => {
+            output.say("error", &format!("fatal: {error}"));
+            false
+        }
+    }
+}
+
+fn poll<C: Client>(
+    topics: &str,
+    properties: BTreeMap<String, String>,
+    commits: bool,
+    commands: &Receiver<String>,
+    output: &Output,
+) -> Result<(), String> {
+    let report = |result| match result {
+        Ok(()) => Ok(()),
+        Err(Failure::Passing(error)) => {
+            output.say("error", &error);
+            Ok(())
+        }
+        Err(Failure::Fatal(error)) => Err(error),
+    };
+    let mut client = C::new(properties, output)?;
+    output.say("ready", "");
     let mut pace = Duration::ZERO;
+    let mut started = false;
     loop {
-        loop {
-            match commands.try_recv() {
-                Ok(command) => obey(&command, &consumer, &catalog, &mut pace),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => std::process::exit(1),
+        // Before it starts there is nothing else to do.
+        while let Some(command) = if started { next(commands) } else { Some(commands.recv().unwrap()) } {
+            let words: Vec<&str> = command.split(' ').collect();
+            let ms = |text: &str| Duration::from_millis(text.parse().unwrap());
+            match words[..] {
+                ["start"] => {
+                    report(client.subscribe(&topics.split(',').collect::<Vec<_>>()))?;
+                    started = true;
+                }
+                ["stop"] => {
+                    report(client.close())?;
+                    output.say("closed", "");
+                    return Ok(());
+                }
+                ["busy", time] => std::thread::sleep(ms(time)),
+                ["pace", time] => pace = ms(time),
+                ["subscribe", topics] => report(client.subscribe(&topics.split(',').collect::<Vec<_>>()))?,
+                _ => {
+                    if let Err(error) = client.obey(&words) {
+                        output.say("error", &error);
+                    }
+                }
             }
         }
-        match consumer.poll(POLL) {
-            Ok(records) if records.is_empty() => {}
-            Ok(records) => {
-                hand_out(&records);
-                if manual {
-                    report(consumer.commit());
+        match client.poll(POLL) {
+            Ok(false) => {}
+            Ok(true) => {
+                if commits {
+                    report(client.commit())?;
                 }
                 std::thread::sleep(pace);
             }
-            Err(error) => {
-                let retriable = error.is_retriable();
-                report(Err(error));
-                if !retriable {
-                    std::process::exit(2);
-                }
+            Err(failure) => {
+                report(Err(failure))?;
                 // A broker that refuses is asked again, and not all the time.
                 std::thread::sleep(POLL);
             }
@@ -69,87 +166,52 @@ fn run(topics: Vec<String>, properties: BTreeMap<String, String>) -> ! {
     }
 }
 
-/// The lines of the standard input. Whoever wrote them is gone when it ends.
-fn commands() -> Receiver<String> {
-    let (commands, received) = channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            commands.send(line).unwrap();
-        }
-        std::process::exit(1);
-    });
-    received
-}
-
-fn obey(command: &str, consumer: &Consumer, catalog: &Catalog, pace: &mut Duration) {
-    let words: Vec<&str> = command.split(' ').collect();
-    let ms = |text: &str| Duration::from_millis(text.parse().unwrap());
-    match words[..] {
-        ["stop"] => {
-            report(consumer.close());
-            say("closed", "");
-            std::process::exit(0);
-        }
-        ["busy", time] => {
-            say("event", "busy");
-            std::thread::sleep(ms(time));
-        }
-        ["pace", time] => *pace = ms(time),
-        ["subscribe", topics] => {
-            report(consumer.subscribe(&topics.split(',').collect::<Vec<_>>()));
-        }
-        ["rebalance"] => consumer.request_rebalance("it was asked for"),
-        ["replace", name, path] => {
-            // The strategy asks for the rebalance by itself.
-            if let Err(error) = catalog.get(name).unwrap().replace(&std::fs::read(path).unwrap()) {
-                say("error", &error.to_string());
-            }
-        }
-        _ => say("error", &format!("what is {command:?}?")),
+fn next(commands: &Receiver<String>) -> Option<String> {
+    match commands.try_recv() {
+        Ok(command) => Some(command),
+        Err(TryRecvError::Empty) => None,
+        // The process is about to end.
+        Err(TryRecvError::Disconnected) => std::process::exit(1),
     }
 }
 
-fn hand_out(records: &[Record]) {
-    let time = now();
-    let mut lines = Vec::new();
-    for record in records {
-        let value = String::from_utf8_lossy(record.value.as_deref().unwrap_or_default());
-        writeln!(lines, "record {time} {} {} {} {value}", record.topic, record.partition, record.offset)
-            .unwrap();
-    }
-    write(&lines);
+/// What a member says. Lines are written whole, and at once.
+#[derive(Clone)]
+pub(crate) struct Output {
+    /// Each line begins with this.
+    prefix: Arc<str>,
 }
 
-fn report(result: Result<(), ConsumerError>) {
-    if let Err(error) = result {
-        say("error", &error.to_string());
+impl Output {
+    fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.into() }
     }
-}
 
-fn tell(event: &GroupEvent) {
-    let partitions =
-        |all: &[TopicPartitions]| write_partitions(all.iter().map(|t| (&*t.topic, &*t.partitions)));
-    match event {
-        GroupEvent::Assigned { generation, partitions: all, leader, strategy } => {
-            say("assigned", &format!("{generation} {} {strategy} {}", i32::from(*leader), partitions(all)));
+    /// Writes a line, with its time.
+    pub(crate) fn say(&self, kind: &str, rest: &str) {
+        let line = format!("{}{kind} {} {}", self.prefix, now(), rest.replace('\n', " "));
+        write(&format!("{}\n", line.trim_end()));
+    }
+
+    /// Writes down records that were given at the same time: topic, partition, offset and value.
+    pub(crate) fn records<'a>(
+        &self,
+        time: u64,
+        records: impl IntoIterator<Item = (&'a str, u32, i64, &'a [u8])>,
+    ) {
+        let mut lines = String::new();
+        for (topic, partition, offset, value) in records {
+            let value = String::from_utf8_lossy(value);
+            lines.push_str(&format!("{}record {time} {topic} {partition} {offset} {value}\n", self.prefix));
         }
-        GroupEvent::Revoked { partitions: all } => say("revoked", &partitions(all)),
-        GroupEvent::Lost { partitions: all, cause } => {
-            say("lost", &partitions(all));
-            say("event", cause);
-        }
-        other => say("event", &format!("{other:?}")),
+        write(&lines);
     }
 }
 
-fn say(kind: &str, rest: &str) {
-    write(format!("{kind} {} {}\n", now(), rest.replace('\n', " ")).as_bytes());
-}
-
-/// Whole lines at once, past the test harness, which would keep what is printed.
-fn write(lines: &[u8]) {
+/// Past the test harness, which would keep what is printed.
+fn write(lines: &str) {
     let mut output = std::io::stdout().lock();
-    if output.write_all(lines).and_then(|()| output.flush()).is_err() {
+    if output.write_all(lines.as_bytes()).and_then(|()| output.flush()).is_err() {
         std::process::exit(1);
     }
 }

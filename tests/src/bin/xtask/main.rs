@@ -19,6 +19,7 @@ cargo xtask COMMAND
   setup         install what is missing: Debian packages, the target or packages that guests are built with, cargo-deny
   plugins       build the example strategies and the tests' hostile ones to <target>/plugins/*.wasm
   java          build what the tests need of Kafka, its Java client and its broker, to <target>/java
+  clients       build or install the tests' consumers of franz-go and kafka-python to <target>/clients
   newcomer      the README's path for newcomers, as it stands there
   demo          setup, plugins, then `assignor demo` with the weighted strategy; further arguments go to it
   test          setup, then formatting, lints, packages, licences, plugins, java, the README's path for newcomers, all tests,
@@ -27,6 +28,9 @@ cargo xtask COMMAND
   differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
   bench         setup, plugins, then the benchmarks; further arguments go to criterion
   peers         setup, java, then the built-in strategies timed against Kafka's own and franz-go's; --help shows what it takes
+  rebalance-times
+                setup, java, then how long groups take from joining to records: ours, Kafka's own client's and librdkafka's; --help
+                shows what it takes
 
 Every command line that is run is printed. <target> is cargo's target folder; CARGO_TARGET_DIR moves it.";
 
@@ -57,13 +61,14 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
         return Ok(());
     }
     let workspace = Workspace::find()?;
-    if !rest.is_empty() && !["demo", "differential", "bench", "peers"].contains(&command) {
+    if !rest.is_empty() && !["demo", "differential", "bench", "peers", "rebalance-times"].contains(&command) {
         bail!("takes no arguments");
     }
     let steps: &[steps::Step<'_>] = match command {
         "setup" => &[("setup", &setup::set_up)],
         "plugins" => &[("the command `assignor`", &steps::command), ("plugins", &steps::plugins)],
         "java" => &[("Kafka, client and broker", &steps::java)],
+        "clients" => &[("other clients", &steps::clients)],
         "newcomer" => &[
             ("the command `assignor`", &steps::command),
             ("the README's path for newcomers", &newcomer::path),
@@ -83,6 +88,7 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("the command `assignor`", &steps::command),
             ("plugins", &steps::plugins),
             ("Kafka, client and broker", &steps::java),
+            ("other clients", &steps::clients),
             ("the README's path for newcomers", &newcomer::path),
             ("tests", &steps::tests),
             ("Kafka's own tests", &kafka_tests::kafka_tests),
@@ -108,6 +114,11 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("Kafka, client and broker", &steps::java),
             ("franz-go", &steps::franz_go),
             ("the built-in strategies against their peers", &|workspace| steps::peers(workspace, rest)),
+        ],
+        "rebalance-times" => &[
+            ("setup", &setup::set_up),
+            ("Kafka, client and broker", &steps::java),
+            ("rebalance times", &|workspace| steps::rebalance_times(workspace, rest)),
         ],
         _ => bail!("there is no such command; see `cargo xtask help`"),
     };

@@ -36,6 +36,7 @@ pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<()> {
     programs("C compiler and make", &NATIVE)?;
     library(OPENSSL)?;
     programs("Java and Maven", &JAVA)?;
+    clients()?;
     components(workspace)?;
     guests(workspace)?;
     deny(workspace)
@@ -55,6 +56,19 @@ fn library((name, package): (&str, &str)) -> anyhow::Result<()> {
         install(&[package])?;
     }
     println!("{name}: ready");
+    Ok(())
+}
+
+/// What other clients than Kafka's own are built with, or run by.
+fn clients() -> anyhow::Result<()> {
+    let needed = [
+        (succeeds(Command::new("go").arg("version")), "golang-go"),
+        // Debian's Python comes without both.
+        (succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])), "python3-venv"),
+    ];
+    let missing: Vec<&str> = needed.iter().filter(|(there, _)| !there).map(|(_, package)| *package).collect();
+    install(&missing)?;
+    println!("Go and Python: ready");
     Ok(())
 }
 

@@ -98,6 +98,21 @@ pub(crate) fn java(workspace: &Workspace) -> anyhow::Result<()> {
     class_data::archive(workspace)
 }
 
+/// Programs whose consumers are of other clients than Kafka's own: `<target>/clients/group-member` of franz-go, and a Python that has
+/// kafka-python, `<target>/clients/python`. Go and pip fetch what they don't have yet, and only that.
+pub(crate) fn clients(workspace: &Workspace) -> anyhow::Result<()> {
+    let clients = workspace.target.join("clients");
+    let mut go = workspace.command("go", &["build", "-C", "tests/go/group-member", "-trimpath", "-o"]);
+    // An older Go fetches the one that is asked for.
+    run(go.arg(clients.join("group-member")).env("GOTOOLCHAIN", "auto"))?;
+    let python = clients.join("python");
+    if !succeeds(Command::new(python.join("bin/python")).arg("--version")) {
+        run(workspace.command("python3", &["-m", "venv", "--clear"]).arg(&python))?;
+    }
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    run(workspace.command(python.join("bin/python"), &install).arg("tests/python/requirements.txt"))
+}
+
 pub(crate) fn demo(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
     let mut demo = workspace.command(workspace.assignor(), &["demo"]);
     if !rest.iter().any(|arg| arg.starts_with("--strategy")) {
@@ -138,4 +153,10 @@ pub(crate) fn franz_go(workspace: &Workspace) -> anyhow::Result<()> {
 pub(crate) fn peers(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
     let bench = ["bench", "--package", "assignor-tests", "--bench", "peers", "--"];
     run(workspace.cargo(&bench).args(rest))
+}
+
+/// How long groups of ours, of Kafka's own client and of librdkafka take to read, written to `<target>/rebalance-times.json`.
+pub(crate) fn rebalance_times(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
+    let bench = ["bench", "--package", "assignor-tests", "--bench", "rebalance", "--", "--json"];
+    run(workspace.cargo(&bench).arg(workspace.target.join("rebalance-times.json")).args(rest))
 }
