@@ -41,7 +41,7 @@ const fn nodes(name: &'static str, act: fn(&mut Stage) -> Mark) -> Disturbance {
 }
 
 /// All of them.
-pub(crate) const ALL: [Disturbance; 30] = [
+pub(crate) const ALL: [Disturbance; 32] = [
     any("a member joins", joins),
     any("a member leaves", leaves),
     any("a member is killed", member_killed),
@@ -67,6 +67,8 @@ pub(crate) const ALL: [Disturbance; 30] = [
     any("a topic is deleted, and created later", topic_deleted),
     any("a member subscribes to less, and to more again", subscription_changed),
     any("the leader asks for rebalances", rebalances_asked),
+    any("a static member is killed, and comes back within its session", static_restarted),
+    any("a static member stands still, and another takes its place", static_replaced),
     plugin("the plugin is replaced under load", plugin_replaced),
     plugin("the plugin traps", plugin_traps),
     plugin("the plugin never returns", plugin_loops),
@@ -354,6 +356,42 @@ fn rebalances_asked(stage: &mut Stage) -> Mark {
         stage.members[&name].tell("rebalance");
         stage.wait("a rebalance", |book| (book.assignments(&name) > before).then_some(()));
     }
+    mark
+}
+
+const INSTANCE: [(&str, &str); 1] = [("group.instance.id", "static-1")];
+
+/// Nobody else notices: its partitions wait for it.
+fn static_restarted(stage: &mut Stage) -> Mark {
+    let old = stage.join(&INSTANCE);
+    stage.settled();
+    let new = stage.prepare(&INSTANCE);
+    stage.members[&new].ready();
+    let leader = stage.leader();
+    let before = stage.wait("now", |book| Some(book.assignments(&leader)));
+    stage.kill(&old);
+    let mark = stage.mark();
+    stage.members[&new].tell("start");
+    stage.recovered(mark);
+    let after = stage.wait("now", |book| Some(book.assignments(&leader)));
+    assert_eq!(before, after, "the leader saw a rebalance");
+    mark
+}
+
+/// The one that stood still is fenced, and ends.
+fn static_replaced(stage: &mut Stage) -> Mark {
+    let old = stage.join(&INSTANCE);
+    stage.settled();
+    let new = stage.prepare(&INSTANCE);
+    stage.members[&new].ready();
+    let frozen = stop_while_busy(stage, &old, 200);
+    let mark = stage.mark();
+    stage.members[&new].tell("start");
+    stage.recovered(mark);
+    stage.ledger.ending(&old);
+    drop(frozen);
+    stage.wait("the old one ends", |book| (!book.is_alive(&old)).then_some(()));
+    stage.kill(&old);
     mark
 }
 

@@ -17,7 +17,7 @@ const SEED: &str = "ASSIGNOR_DISTURB_SEED";
 const RESULTS: &str = "ASSIGNOR_DISTURB_RESULTS";
 
 /// Those that `cargo xtask test` plays.
-const QUICK: [&str; 10] = [
+const QUICK: [&str; 11] = [
     "the leader is killed",
     "a member stands still in poll, past its session",
     "the leader stands still, past its session",
@@ -25,6 +25,7 @@ const QUICK: [&str; 10] = [
     "a member's connections are cut",
     "the broker is stopped and started",
     "partitions are added",
+    "a topic is deleted, and created later",
     "the plugin is replaced under load",
     "the plugin traps",
     "from 3 members to 1, to 20, and back",
@@ -140,6 +141,7 @@ fn nothing_is_lost_and_nothing_is_handed_out_after_the_lease_whatever_happens_to
     let casts = [
         ("weighted", with_plugin(), &[Needs::Any, Needs::Plugin][..]),
         ("range", Cast::ours("range", &[]), &[Needs::Any]),
+        ("cooperative-sticky", Cast::ours("cooperative-sticky", &[]), &[Needs::Any]),
         ("sticky", Cast { nodes: 3, ..Cast::ours("sticky", &[]) }, &[Needs::Any, Needs::Nodes]),
     ];
     let mut rows = Vec::new();
