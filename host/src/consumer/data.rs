@@ -72,23 +72,31 @@ pub(super) trait DataPath: Send {
     /// The next record, within a time.
     fn next(&mut self, limit: Duration) -> Fetched;
 
+    /// Stops fetching anything, and forgets all that is known of topics: one of them is another one now, of the same name.
+    fn renew(&mut self) -> Result<(), ConsumerError>;
+
     /// Has `wake` called whenever there is something again after [`next`](Self::next) found nothing.
     fn wake_by(&mut self, wake: Arc<dyn Fn() + Send + Sync>);
 }
 
 /// librdkafka, as nothing but a fetcher: manual assignment, no group, no commits, no resets.
 pub(super) struct Librdkafka {
+    config: ClientConfig,
     consumer: BaseConsumer<Log>,
     topics: Vec<Arc<str>>,
+    wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl Librdkafka {
     pub(super) fn new(config: &ConsumerConfig) -> Result<Self, ConsumerError> {
-        let consumer = client_config(config)
-            .create_with_context(Log::default())
-            .map_err(|e| ConsumerError::Config(format!("data path: {e}")))?;
-        Ok(Self { consumer, topics: Vec::new() })
+        let config = client_config(config);
+        let consumer = create(&config).map_err(|e| ConsumerError::Config(format!("data path: {e}")))?;
+        Ok(Self { config, consumer, topics: Vec::new(), wake: None })
     }
+}
+
+fn create(config: &ClientConfig) -> Result<BaseConsumer<Log>, KafkaError> {
+    config.create_with_context(Log::default())
 }
 
 /// librdkafka's log. Its errors come without a word of why; its log says it.
@@ -226,7 +234,20 @@ impl DataPath for Librdkafka {
         }
     }
 
+    /// librdkafka keeps the epoch of a partition's leader when its topic is created anew, takes what it hears of the new one for
+    /// outdated, and never fetches it (as Java did, KAFKA-12257). Only a new client has forgotten.
+    fn renew(&mut self) -> Result<(), ConsumerError> {
+        tracing::info!("a topic was created anew: fetching begins anew, too");
+        self.consumer = create(&self.config).map_err(|e| ConsumerError::Data(e.to_string()))?;
+        self.topics.clear();
+        if let Some(wake) = self.wake.clone() {
+            self.wake_by(wake);
+        }
+        Ok(())
+    }
+
     fn wake_by(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.wake = Some(Arc::clone(&wake));
         self.consumer.set_nonempty_callback(move || wake());
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Fetcher {
     path: Box<dyn DataPath>,
     /// The epoch that is installed in the data path.
     epoch: u64,
+    /// How often a topic had been created again when the data path was last renewed.
+    recreated: u64,
     /// By topic and partition.
     installed: BTreeMap<String, BTreeMap<u32, Installed>>,
     /// Fetched, and not handed out yet.
@@ -60,7 +62,7 @@ pub(super) struct Fetcher {
 
 impl Fetcher {
     pub(super) fn new(path: Box<dyn DataPath>) -> Self {
-        Self { path, epoch: 0, installed: BTreeMap::new(), pending: VecDeque::new() }
+        Self { path, epoch: 0, recreated: 0, installed: BTreeMap::new(), pending: VecDeque::new() }
     }
 
     /// Has `wake` called when there may be records again.
@@ -112,7 +114,13 @@ impl Fetcher {
 
     /// Brings the data path from one epoch to the next. Partitions that both have go on as they are, with what was fetched of them.
     fn install(&mut self, shared: &Shared) -> Result<(), ConsumerError> {
-        let Some(Fetch { epoch, starts }) = shared.fetch(self.epoch)? else { return Ok(()) };
+        let Some(Fetch { epoch, starts, recreated }) = shared.fetch(self.epoch)? else { return Ok(()) };
+        if recreated != self.recreated {
+            self.path.renew()?;
+            self.installed.clear();
+            self.pending.clear();
+            self.recreated = recreated;
+        }
         let installed = |(topic, partition): &Key| self.installed.get(topic)?.get(partition).copied();
         let goes_on = |key: &Key, start: &Start| installed(key).is_some_and(|i| i.stamp == start.stamp);
         let begin: BTreeMap<Key, Start> =
@@ -225,6 +233,10 @@ mod tests {
         }
         fn next(&mut self, _: Duration) -> Fetched {
             self.0.lock().unwrap().next.pop_front().unwrap_or(Fetched::Nothing)
+        }
+        fn renew(&mut self) -> Result<(), ConsumerError> {
+            self.clear();
+            Ok(())
         }
         fn wake_by(&mut self, _: Arc<dyn Fn() + Send + Sync>) {}
     }
@@ -472,6 +484,23 @@ mod tests {
             assert_eq!(bench.poll().unwrap(), [offset]);
             assert_eq!(bench.shared.positions(), at(offset + 1), "what is not given yet is not counted");
         }
+    }
+
+    #[test]
+    fn when_a_topic_was_created_anew_everything_is_fetched_anew_from_where_it_was_given() {
+        let mut bench = Bench::new();
+        bench.given = 1;
+        bench.script([record(10), record(11)]);
+        assert_eq!(bench.poll().unwrap(), [10]);
+        bench.script.lock().unwrap().started.clear();
+        bench.shared.recreated(0);
+        bench.shared.recreated(1);
+        bench.script([record(11), record(12)]);
+        assert_eq!(bench.poll().unwrap(), [11]);
+        assert_eq!(bench.script.lock().unwrap().started, [(0, 11)]);
+        bench.shared.recreated(1);
+        assert_eq!(bench.poll().unwrap(), [12]);
+        assert_eq!(bench.script.lock().unwrap().started, [(0, 11)], "once for each time");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse};
+use uuid::Uuid;
 
 use super::clock::Moment;
 use super::config::{Address, ConsumerConfig};
@@ -29,6 +30,10 @@ pub(super) struct Cluster {
     racks: BTreeMap<i32, String>,
     /// The topics that exist.
     pub(super) topics: BTreeMap<String, Topic>,
+    /// The ids of topics, those included that are gone.
+    ids: BTreeMap<String, Uuid>,
+    /// How often a topic had another id than before: it was deleted, and created again.
+    recreated: u64,
 }
 
 /// The brokers of a topic's partitions, by the partition's index.
@@ -43,7 +48,20 @@ pub(super) struct Topic {
 /// So many brokers that are away are remembered: a cluster whose brokers come and go under ever new ids must not fill memory.
 const REMEMBERED_BROKERS: usize = 10_000;
 
+/// So many topics' ids are remembered, for the same reason. A topic that is created anew just after they were forgotten is not noticed.
+const REMEMBERED_TOPICS: usize = 100_000;
+
 impl Cluster {
+    /// Whether a topic has been seen.
+    pub(super) fn has_seen(&self, topic: &str) -> bool {
+        self.ids.contains_key(topic)
+    }
+
+    /// How often a topic turned out to be another one than that of the same name before.
+    pub(super) fn recreated(&self) -> u64 {
+        self.recreated
+    }
+
     /// The partition counts of these topics, as far as they exist.
     pub(super) fn counts<'a>(&self, topics: impl IntoIterator<Item = &'a String>) -> BTreeMap<String, u32> {
         let count = |t: &'a String| {
@@ -111,11 +129,19 @@ impl Cluster {
             self.nodes.push(Node { id, host, rack });
         }
         self.nodes.sort_by_key(|n| n.id);
+        if self.ids.len() > REMEMBERED_TOPICS {
+            self.ids.clear();
+        }
         let mut problems = Vec::new();
         for topic in answer.topics {
             let Some(name) = topic.name.map(|n| n.0.to_string()) else { continue };
             match ResponseError::try_from_code(topic.error_code) {
                 None => {
+                    // Older brokers have no ids.
+                    if !topic.topic_id.is_nil() {
+                        let before = self.ids.insert(name.clone(), topic.topic_id);
+                        self.recreated += u64::from(before.is_some_and(|before| before != topic.topic_id));
+                    }
                     let mut partitions = topic.partitions;
                     partitions.sort_by_key(|p| p.partition_index);
                     let leaders = partitions.iter().map(|p| p.leader_id.0).collect();

@@ -294,6 +294,10 @@ impl Book {
         self.members[name].ready
     }
 
+    pub(crate) fn is_alive(&self, name: &str) -> bool {
+        self.members[name].alive
+    }
+
     pub(crate) fn is_closed(&self, name: &str) -> bool {
         self.members[name].closed
     }

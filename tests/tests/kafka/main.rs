@@ -6,12 +6,15 @@
     clippy::indexing_slicing,
     reason = "the helpers of tests panic as tests do"
 )]
-#![allow(dead_code, reason = "disturbances and hostile members come next")]
 
 mod admin;
 mod asking;
+mod blobs;
 mod broker;
 mod cluster;
+mod disturbances;
+mod disturbed;
+mod hostile;
 mod ledger;
 mod librdkafka;
 mod lines;
@@ -23,6 +26,7 @@ mod process;
 mod producer;
 mod program;
 mod proxy;
+mod raw_member;
 mod refusals;
 mod security;
 mod seeing;

@@ -1,12 +1,14 @@
 //! What a real broker refuses is told in words, and healed by the next poll where it can be.
 
+use std::time::{Duration, Instant};
+
 use assignor_host::consumer::{ConsumerError, GroupEvent};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 
 use crate::admin::Resource;
 use crate::broker::{Cluster, Options};
-use crate::watched::{PATIENCE, SHARED, Watched, properties, share};
+use crate::watched::{PATIENCE, SHARED, Seen, Watched, properties, share};
 
 #[test]
 fn a_group_that_is_full_is_entered_when_somebody_leaves() {
@@ -50,31 +52,60 @@ fn a_group_or_topic_that_is_forbidden_is_named_and_tried_again() {
     refused.close();
 }
 
-/// KIP-848: a member of the new protocol makes the broker take the group over, unless it is told not to.
+/// A member of the new protocol, KIP-848's.
+fn new_member(group: &str, topic: &str) -> BaseConsumer {
+    let member: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", SHARED.bootstrap())
+        .set("group.id", group)
+        .set("group.protocol", "consumer")
+        .create()
+        .unwrap();
+    member.subscribe(&[topic]).unwrap();
+    member
+}
+
+/// Polls it until that is so. Records and errors are its own affair.
+fn poll_until(member: &BaseConsumer, what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "{what}: {:?}", member.assignment());
+        let _ = member.poll(Duration::from_millis(50));
+    }
+}
+
+fn broker_assigns(seen: &Seen) -> bool {
+    seen.group.iter().any(|event| matches!(event, GroupEvent::BrokerAssigns { .. }))
+}
+
+/// A member of the new protocol makes the broker take the group over.
 #[test]
 fn a_group_that_the_broker_assigns_from_now_on_is_noticed() {
     const TOPIC: &str = "upgraded";
     SHARED.admin().create_topic(TOPIC, 4);
-    let ours = Watched::new(properties(&SHARED.bootstrap(), "upgraded", &[]), &[TOPIC]);
+    let ours = Watched::new(properties(&SHARED.bootstrap(), TOPIC, &[]), &[TOPIC]);
     share(&[&ours], 4);
-    let new: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", SHARED.bootstrap())
-        .set("group.id", "upgraded")
-        .set("group.protocol", "consumer")
-        .create()
-        .unwrap();
-    new.subscribe(&[TOPIC]).unwrap();
-    let start = std::time::Instant::now();
-    let theirs = || new.assignment().unwrap().count();
-    while theirs() != 2 || ours.owned().len() != 2 {
-        assert!(start.elapsed() < PATIENCE, "{} and {} partitions", theirs(), ours.owned().len());
-        // Records and errors are its own affair.
-        let _ = new.poll(std::time::Duration::from_millis(50));
-    }
-    ours.wait("it says so", |seen| {
-        let told = |event: &GroupEvent| matches!(event, GroupEvent::Trouble { message } if message.contains("KIP-848"));
-        seen.group.iter().any(told).then_some(())
-    });
+    let new = new_member(TOPIC, TOPIC);
+    let each_has_two = || new.assignment().unwrap().count() == 2 && ours.owned().len() == 2;
+    poll_until(&new, "two partitions each", each_has_two);
+    ours.wait("it says so", |seen| broker_assigns(seen).then_some(()));
+    drop(new);
+    ours.close();
+}
+
+/// Unless the group keeps it from that: the new member is refused then, and the group goes on.
+#[test]
+fn a_group_can_keep_the_broker_from_assigning_it() {
+    const TOPIC: &str = "kept";
+    SHARED.admin().create_topic(TOPIC, 4);
+    let more = [("assignor.block-upgrade", "true")];
+    let ours = Watched::new(properties(&SHARED.bootstrap(), TOPIC, &more), &[TOPIC]);
+    share(&[&ours], 4);
+    let new = new_member(TOPIC, TOPIC);
+    // librdkafka says nothing, and tries again and again.
+    let refused = format!("Cannot upgrade classic group {TOPIC} to consumer group");
+    poll_until(&new, "the broker refuses it", || SHARED.logs().contains(&refused));
+    assert_eq!(new.assignment().unwrap().count(), 0);
+    assert_eq!((ours.owned().len(), ours.look(broker_assigns)), (4, false));
     drop(new);
     ours.close();
 }

@@ -149,7 +149,11 @@ async fn refreshed(common: &Common, topics: &BTreeSet<String>) -> Vec<TopicProbl
 pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTreeSet<Key>) {
     // The driver has ended if nobody receives.
     let tell = |event| drop(common.events.send(event));
-    let found = |offsets, committed| tell(Event::Located { delivery, offsets, committed });
+    let found = |offsets, committed| {
+        common.shared.recreated(common.metadata.with(Cluster::recreated));
+        tell(Event::Located { delivery, offsets, committed });
+    };
+    see(&common, &missing).await;
     let mut pause = Pause::new(&common);
     while !missing.is_empty() {
         match committed(&common, &missing).await {
@@ -177,6 +181,22 @@ pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTree
         if !missing.is_empty() {
             let lacks = || OffsetError::NotNow("the answer lacks partitions".into());
             pause.after(problem.unwrap_or_else(lacks)).await;
+        }
+    }
+}
+
+/// Who has never seen a topic can't tell later that it is another one. If no broker answers soon, that is all that is missed.
+async fn see(common: &Common, partitions: &BTreeSet<Key>) {
+    let unseen = |cluster: &Cluster| -> BTreeSet<String> {
+        let unseen = partitions.iter().filter(|(topic, _)| !cluster.has_seen(topic));
+        unseen.map(|(topic, _)| topic.clone()).collect()
+    };
+    let unseen = common.metadata.with(unseen);
+    if !unseen.is_empty() {
+        let seen =
+            tokio::time::timeout(common.config.retry_backoff_max, common.metadata.refresh(&unseen)).await;
+        if !matches!(seen, Ok(Ok(_))) {
+            tracing::debug!(topics = ?unseen, "no broker tells what these are");
         }
     }
 }

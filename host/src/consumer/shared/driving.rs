@@ -153,6 +153,15 @@ impl Shared {
         unplaced
     }
 
+    /// So often a topic has been deleted and created again: the data path must forget what it knows of the former one.
+    pub(in crate::consumer) fn recreated(&self, times: u64) {
+        let mut state = self.lock();
+        if state.recreated != times {
+            state.recreated = times;
+            state.epoch += 1;
+        }
+    }
+
     /// More partitions of the assignment have a position.
     pub(in crate::consumer) fn start(&self, offsets: Offsets, committed: bool) {
         let mut state = self.lock();

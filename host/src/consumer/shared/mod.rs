@@ -59,6 +59,8 @@ pub struct GroupMetadata {
 struct State {
     /// Goes up whenever what is to be fetched changes.
     epoch: u64,
+    /// How often a topic has been deleted and created again.
+    recreated: u64,
     assignment: Option<Assignment>,
     lease: Moment,
     in_poll: bool,
@@ -95,6 +97,8 @@ pub(super) struct Shared {
 pub(super) struct Fetch {
     pub(super) epoch: u64,
     pub(super) starts: BTreeMap<Key, Start>,
+    /// Goes up when a topic was deleted and created again.
+    pub(super) recreated: u64,
 }
 
 /// What became of a batch.
@@ -112,6 +116,7 @@ impl Shared {
     pub(super) fn new(now: Moment) -> Self {
         let state = State {
             epoch: 0,
+            recreated: 0,
             assignment: None,
             lease: Moment::default(),
             in_poll: false,
@@ -191,7 +196,11 @@ impl Shared {
             return Err(error);
         }
         let starts = || state.assignment.as_ref().map(Assignment::starts).unwrap_or_default();
-        Ok((state.epoch != epoch).then(|| Fetch { epoch: state.epoch, starts: starts() }))
+        Ok((state.epoch != epoch).then(|| Fetch {
+            epoch: state.epoch,
+            starts: starts(),
+            recreated: state.recreated,
+        }))
     }
 
     /// Hands out a batch that was fetched under `epoch`: `next` is the offset after its last record of each partition. In the same

@@ -26,6 +26,7 @@ cargo xtask COMMAND
                 and Kafka's own of its assignors
   kafka-tests   setup, java, then Kafka's own unit tests of its assignors against the built-in strategies
   differential  setup, java, then the built-in strategies against Kafka's own; --groups N (20,000), --seed N
+  disturb       setup, plugins, java, then groups on a real Kafka under every disturbance; --seed N for another order
   bench         setup, plugins, then the benchmarks; further arguments go to criterion
   peers         setup, java, then the built-in strategies timed against Kafka's own and franz-go's; --help shows what it takes
   rebalance-times
@@ -61,7 +62,8 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
         return Ok(());
     }
     let workspace = Workspace::find()?;
-    if !rest.is_empty() && !["demo", "differential", "bench", "peers", "rebalance-times"].contains(&command) {
+    let takes_more = ["demo", "differential", "disturb", "bench", "peers", "rebalance-times"];
+    if !rest.is_empty() && !takes_more.contains(&command) {
         bail!("takes no arguments");
     }
     let steps: &[steps::Step<'_>] = match command {
@@ -102,6 +104,13 @@ fn run(command: &str, rest: &[String], took: &mut steps::Times) -> anyhow::Resul
             ("setup", &setup::set_up),
             ("Kafka, client and broker", &steps::java),
             ("the built-in strategies against Kafka's", &|workspace| steps::differential(workspace, rest)),
+        ],
+        "disturb" => &[
+            ("setup", &setup::set_up),
+            ("the command `assignor`", &steps::command),
+            ("plugins", &steps::plugins),
+            ("Kafka, client and broker", &steps::java),
+            ("disturbances", &|workspace| steps::disturb(workspace, rest)),
         ],
         "bench" => &[
             ("setup", &setup::set_up),

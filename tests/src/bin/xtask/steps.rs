@@ -140,6 +140,18 @@ pub(crate) fn differential(workspace: &Workspace, rest: &[String]) -> anyhow::Re
     run(&mut cargo)
 }
 
+/// All disturbances of groups on a real Kafka; the results are in `<target>/disturbances.json`, too.
+pub(crate) fn disturb(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
+    let seed = match rest {
+        [] => "1",
+        [name, value] if name == "--seed" => value,
+        _ => bail!("takes --seed N, not {}", rest.join(" ")),
+    };
+    let mut cargo = workspace.cargo(&["test", "--workspace", "--test", "kafka"]);
+    cargo.args(FEATURES).args(["--", "--nocapture", "disturbed::"]).env("ASSIGNOR_DISTURB_SEED", seed);
+    run(cargo.env("ASSIGNOR_DISTURB_RESULTS", workspace.target.join("disturbances.json")))
+}
+
 pub(crate) fn benchmarks(workspace: &Workspace, rest: &[String]) -> anyhow::Result<()> {
     run(workspace.cargo(&["bench", "--package", "assignor-tests", "--bench", "assign"]).args(rest))
 }

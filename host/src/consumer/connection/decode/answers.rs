@@ -79,7 +79,7 @@ answers! {
     MetadataResponseTopic {
         error_code: 0..,
         name: 0..,
-        uuid: 10..,
+        topic_id: 10..,
         is_internal: 1..,
         partitions: 0..,
         topic_authorized_operations: 8..,

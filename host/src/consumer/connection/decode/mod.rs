@@ -10,6 +10,7 @@ mod answers;
 use bytes::{Buf, Bytes};
 use kafka_protocol::messages::{BrokerId, GroupId, TopicName};
 use kafka_protocol::protocol::StrBytes;
+use uuid::Uuid;
 
 /// What the arrays of one answer may take in memory. A million partitions in an answer to Metadata take less.
 pub(super) const ROOM: usize = 256 * 1024 * 1024;
@@ -145,6 +146,17 @@ impl Reader {
     /// Ids that nobody here uses.
     fn skip_uuid(&mut self) -> Result<(), DecodeError> {
         self.chunk::<16>().map(drop)
+    }
+}
+
+impl Field for Uuid {
+    fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
+        reader.chunk().map(Self::from_bytes)
+    }
+
+    #[cfg(test)]
+    fn sample(dice: &mut tests::Dice, version: i16) -> Self {
+        Self::from_u64_pair(u64::from(i32::sample(dice, version).unsigned_abs()), 1)
     }
 }
 
