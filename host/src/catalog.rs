@@ -301,6 +301,12 @@ const KEYS: [&str; 7] = [
     "assignor.fallback",
 ];
 
+/// Every key that starts with `assignor.`, but for strategies' own.
+#[cfg(all(test, feature = "consumer"))]
+pub(crate) fn known_keys() -> impl Iterator<Item = &'static str> {
+    KEYS.into_iter().chain(limits::KEYS.iter().map(|(key, _)| *key))
+}
+
 fn limits(properties: &BTreeMap<String, String>) -> Result<Limits, CatalogError> {
     let mut limits = Limits::default();
     for (key, set) in limits::KEYS {
@@ -332,6 +338,16 @@ fn unknown_keys(properties: &BTreeMap<String, String>, strategies: &[Strategy]) 
         .filter(|key| key.starts_with("assignor."))
         .find(|key| !known.contains(key.as_str()) && !own.iter().any(|own| key.starts_with(own)));
     unknown.map_or(Ok(()), |key| Err(CatalogError::UnknownKey(key.clone())))
+}
+
+/// That a key's default is this value.
+#[cfg(all(test, feature = "consumer"))]
+pub(crate) fn assert_default(key: &str, value: &str) {
+    let set = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+    let told = |result: Result<Limits, CatalogError>| result.map_err(|e| e.to_string());
+    assert_eq!(told(limits(&set)), Ok(Limits::default()), "{key}");
+    let told = |result: Result<FallbackPolicy, CatalogError>| result.map_err(|e| e.to_string());
+    assert_eq!(told(policy(&set)), Ok(FallbackPolicy::default()), "{key}");
 }
 
 #[cfg(test)]

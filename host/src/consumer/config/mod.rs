@@ -23,69 +23,11 @@ use super::reset::OffsetReset;
 
 /// `org.apache.kafka.clients.consumer.ConsumerConfig` where it applies, plus the keys that start with `assignor.`.
 ///
-/// | property | default |
-/// | --- | --- |
-/// | `bootstrap.servers` | required: `host:port`, several by comma |
-/// | `group.id` | required |
-/// | `client.id` | `consumer-<group.id>-<number>` |
-/// | `client.rack` | empty |
-/// | `session.timeout.ms` | 45000 |
-/// | `heartbeat.interval.ms` | 3000 |
-/// | `max.poll.interval.ms` | 300000 |
-/// | `max.poll.records` | 500 |
-/// | `request.timeout.ms` | 30000 |
-/// | `default.api.timeout.ms` | 60000 |
-/// | `retry.backoff.ms`, `retry.backoff.max.ms` | 100, 1000 |
-/// | `reconnect.backoff.ms`, `reconnect.backoff.max.ms` | 50, 1000 |
-/// | `socket.connection.setup.timeout.ms`, `socket.connection.setup.timeout.max.ms` | 10000, 30000 |
-/// | `connections.max.idle.ms` | 540000 |
-/// | `client.dns.lookup` | `use_all_dns_ips`, the only value |
-/// | `metadata.max.age.ms` | 300000 |
-/// | `metadata.recovery.strategy` | `rebootstrap` (or `none`) |
-/// | `metadata.recovery.rebootstrap.trigger.ms` | 300000 |
-/// | `auto.offset.reset` | `latest` (or `earliest`, `by_duration:<ISO 8601>`, `none`) |
-/// | `enable.auto.commit`, `auto.commit.interval.ms` | `true`, 5000 |
-/// | `allow.auto.create.topics` | `true` |
-/// | `exclude.internal.topics` | `true` |
-/// | `isolation.level` | `read_uncommitted` |
-/// | `fetch.min.bytes`, `fetch.max.bytes`, `fetch.max.wait.ms` | 1, 52428800, 500 |
-/// | `max.partition.fetch.bytes` | 1048576 |
-/// | `check.crcs` | `true` |
-/// | `group.instance.id` | none: a dynamic member (KIP-345) |
-/// | `group.protocol` | `classic`, the only value |
-/// | `security.protocol` | `PLAINTEXT` (or `SSL`, `SASL_PLAINTEXT`, `SASL_SSL`) |
-/// | `assignor.api.max.versions` | none; for example `JoinGroup:5,SyncGroup:3` |
-/// | `assignor.block-upgrade` | `false`; `true`: as leader, keep brokers from turning the group into one of the new protocol |
-///
-/// With `SSL` and `SASL_SSL`, all in PEM; of the ways to give a thing, one:
-///
-/// | property | meaning |
-/// | --- | --- |
-/// | `ssl.truststore.location`, `ssl.ca.location` | file of the trusted authorities' certificates; without, the system's are trusted |
-/// | `ssl.truststore.certificates`, `ssl.ca.pem` | the certificates themselves |
-/// | `ssl.keystore.location` | file of the client's key and its certificates |
-/// | `ssl.certificate.location`, `ssl.key.location` | the same in two files |
-/// | `ssl.keystore.certificate.chain`, `ssl.certificate.pem` | the client's certificates themselves |
-/// | `ssl.keystore.key`, `ssl.key.pem` | the client's key itself |
-/// | `ssl.key.password` | of the key, if it is encrypted |
-/// | `ssl.truststore.type`, `ssl.keystore.type` | `PEM`, the only value; JKS and PKCS12 are refused with the command that converts |
-/// | `ssl.endpoint.identification.algorithm` | `https` by default; empty: a broker's name is not checked |
-/// | `ssl.enabled.protocols` | `TLSv1.2,TLSv1.3`, the only value |
-///
-/// With `SASL_PLAINTEXT` and `SASL_SSL`:
-///
-/// | property | meaning |
-/// | --- | --- |
-/// | `sasl.mechanism`, `sasl.mechanisms` | required: `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512` |
-/// | `sasl.jaas.config` | `org.apache.kafka.common.security.scram.ScramLoginModule required username="…" password="…";`, for `PLAIN` `…plain.PlainLoginModule` |
-/// | `sasl.username`, `sasl.password` | the same without Java's words |
-///
-/// A broker that limits how long a login is valid (`connections.max.reauth.ms`) is logged in to again in time, on the same connection
-/// (KIP-368).
-///
 /// `partition.assignment.strategy` and other keys that start with `assignor.` are accepted and left to whom makes the
 /// assignors. `key.deserializer` and `value.deserializer` are unknown: records are bytes until [`Consumer::typed`](super::Consumer::typed).
 /// `fetch.*`, `max.partition.fetch.bytes` and `check.crcs` are librdkafka's under Kafka's names.
+///
+#[doc = include_str!("../../../docs/configuration.md")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerConfig {
     /// `bootstrap.servers`.
@@ -371,6 +313,41 @@ mod tests {
         assert!(refused(&[("max.poll.records", "0")]).contains("max.poll.records"));
         assert!(refused(&[("enable.auto.commit", "yes")]).contains("true or false"));
         assert!(refused(&[("group.id", "")]).contains("group.id"));
+    }
+
+    /// The keys of a row's first column, and what the second one says, if that is a value.
+    fn rows(page: &str) -> Vec<(Vec<&str>, Option<&str>)> {
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+        rows.map(|(keys, rest)| {
+            let default = rest.split(" | ").next().unwrap_or_default();
+            (keys.split("`, `").collect(), default.strip_prefix('`').and_then(|d| d.strip_suffix('`')))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_page_has_every_key_with_its_default_and_no_other() {
+        let rows = rows(include_str!("../../../docs/configuration.md"));
+        let told: std::collections::BTreeSet<&str> =
+            rows.iter().flat_map(|(keys, _)| keys.iter().copied()).filter(|key| !key.contains('<')).collect();
+        assert_eq!(told, properties::known_keys().chain(crate::catalog::known_keys()).collect());
+
+        let without = |config: ConsumerConfig| ConsumerConfig { properties: BTreeMap::new(), ..config };
+        for (keys, default) in rows {
+            let Some(default) = default.filter(|default| !default.contains('<')) else { continue };
+            for key in keys {
+                let defaults = without(read(&[]).unwrap());
+                match key.starts_with("assignor.") {
+                    false if key.starts_with("ssl.") => {
+                        let tls = [("security.protocol", "SSL"), (key, default)];
+                        let (with, plain) = (read(&tls).unwrap(), read(&tls[..1]).unwrap());
+                        assert_eq!(without(with), without(plain), "{key}");
+                    }
+                    false => assert_eq!(without(read(&[(key, default)]).unwrap()), defaults, "{key}"),
+                    true => crate::catalog::assert_default(key, default),
+                }
+            }
+        }
     }
 
     #[test]

@@ -48,6 +48,11 @@ const KNOWN: &[&str] = &[
     "socket.connection.setup.timeout.ms",
 ];
 
+/// Every key, but for those that start with `assignor.`.
+pub(super) fn known_keys() -> impl Iterator<Item = &'static str> + Clone {
+    KNOWN.iter().chain(security::KNOWN).copied().chain(FETCH.iter().map(|(key, _)| *key))
+}
+
 pub(super) struct Properties<'a>(pub(super) &'a BTreeMap<String, String>);
 
 impl<'a> Properties<'a> {
@@ -55,8 +60,7 @@ impl<'a> Properties<'a> {
         if let Some(why) = security::refused(key) {
             return Err(format!("{key}: {why}"));
         }
-        let known = KNOWN.iter().chain(security::KNOWN).copied();
-        let mut known = known.chain(FETCH.iter().map(|(key, _)| *key));
+        let mut known = known_keys();
         if key.starts_with("assignor.") || known.clone().any(|k| k == key) {
             return Ok(());
         }
