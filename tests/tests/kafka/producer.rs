@@ -50,6 +50,9 @@ impl Producer {
             .set("bootstrap.servers", servers)
             .set("acks", "all")
             .set("enable.idempotence", "true")
+            // With more, the second request may be the first one that a new partition's leader takes; the first one, sent again, then
+            // counts as a duplicate, and its records as acknowledged though they are nowhere. That was seen.
+            .set("max.in.flight.requests.per.connection", "1")
             .set("linger.ms", "2")
             // Longer than any broker is away.
             .set("message.timeout.ms", "120000")
