@@ -1,6 +1,8 @@
 //! Carries out what the [`Machine`] asks for: sockets, clock, strategies, positions. One thread, one loop.
 
+mod actions;
 mod answers;
+mod messages;
 mod pattern;
 mod queries;
 mod rebalance;
@@ -12,7 +14,6 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -23,18 +24,19 @@ use super::config::ConsumerConfig;
 use super::connection::{Channel, Settings};
 use super::coordinator;
 use super::error::{ConsumerError, GroupEvent};
-use super::machine::{
-    self, Action, Coordinator, Identity, Join, Machine, Membership, Planned, RequestId, Revocation, Sync,
-};
+use super::machine::{self, Coordinator, Machine, Membership, Revocation};
 use super::metadata::Metadata;
 use super::metrics::Metrics;
-use super::offsets::{Commits, End, Offsets};
+use super::offsets::Offsets;
 use super::rebalance::Rebalance;
 use super::services::{Ask, Asker, ConsumerServices};
-use super::shared::{Key, Shared};
+use super::shared::Shared;
 use super::strategist::{Asked, Strategist};
 use crate::assignor::{Cancellation, Protocol};
 
+use messages::Event;
+
+pub(super) use messages::{Command, CommitError};
 pub(super) use pattern::Pattern;
 pub(super) use queries::Query;
 
@@ -43,100 +45,6 @@ pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Within which a strategy tells its subscription, or hears of its assignment. A plugin's own limit is far below.
 const STRATEGY_LIMIT: Duration = Duration::from_secs(5);
-
-/// What the application asks for.
-pub(super) enum Command {
-    Subscribe(Vec<String>),
-    /// To all topics that match.
-    SubscribePattern(Pattern),
-    /// Answered as soon as it has begun.
-    Unsubscribe(SyncSender<()>),
-    /// Find out where these partitions begin or end: they go on from there, if they still wait under this stamp.
-    Reset {
-        partitions: BTreeSet<Key>,
-        end: End,
-        stamp: u64,
-    },
-    Query(Query),
-    Commit {
-        identity: Identity,
-        offsets: Commits,
-        reply: Box<dyn FnOnce(Result<(), CommitError>) + Send>,
-    },
-    /// Some position is out of range.
-    OutOfRange,
-    Close {
-        /// Whether to commit what the application was given.
-        commit: bool,
-        membership: Membership,
-        /// The driver ends then, whatever is still to be done.
-        deadline: Moment,
-    },
-}
-
-/// Why a commit failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CommitError {
-    /// Trying again can help.
-    NotNow(String),
-    Final(ConsumerError),
-}
-
-/// What the driver's own tasks found out.
-enum Event {
-    Coordinator(RequestId, Result<Coordinator, String>),
-    /// What was due before partitions are given up is committed, or can't be.
-    CommittedBefore {
-        round: u64,
-        troubles: Vec<String>,
-    },
-    Prepared {
-        round: u64,
-        asked: Asked,
-    },
-    Joined(RequestId, Result<Join, String>),
-    Planned {
-        round: u64,
-        planned: Result<Planned, String>,
-        troubles: Vec<String>,
-    },
-    Synced(RequestId, Result<Sync, String>),
-    Beat(RequestId, Result<i16, String>),
-    Left(RequestId),
-    /// A commit was answered with this code.
-    Committed {
-        identity: Identity,
-        offsets: Offsets,
-        code: i16,
-    },
-    AutoCommitDone,
-    /// Where partitions of this delivery start: at the group's committed offsets, or not.
-    Located {
-        delivery: u64,
-        offsets: Offsets,
-        committed: bool,
-    },
-    Corrected {
-        examined: Offsets,
-        result: Result<Offsets, ConsumerError>,
-    },
-    /// Partitions of this delivery have no committed offset, and `auto.offset.reset` is `none`.
-    Stuck {
-        delivery: u64,
-        partitions: BTreeSet<Key>,
-    },
-    /// The cluster's topics were asked for by the pattern of this number.
-    Listed {
-        number: u64,
-        topics: Option<BTreeSet<String>>,
-    },
-    /// Watched topics were looked up, if a broker answered.
-    LookedUp {
-        answered: bool,
-    },
-    Trouble(String),
-    Failed(ConsumerError),
-}
 
 /// The two connections to the coordinator: a broker answers one request of a connection at a time, and JoinGroup and SyncGroup
 /// are answered when everybody is there.
@@ -470,116 +378,6 @@ impl Driver {
         self.act();
     }
 
-    fn act(&mut self) {
-        while let Some(action) = self.machine.action() {
-            self.carry_out(action);
-        }
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        let ended = self.watch.action(&self.common.config.group_id, &action, Moment::now());
-        self.rebalanced(ended);
-        match action {
-            Action::FindCoordinator(id) => {
-                self.spawn(move |common| async move {
-                    let group = common.config.group_id.as_str();
-                    let answer =
-                        common.metadata.ask(|version| coordinator::find_request(group, version)).await;
-                    Event::Coordinator(id, answer.map(coordinator::found))
-                });
-            }
-            Action::Connect(address) => {
-                self.requests.abort_all();
-                let channel = || Channel::new(address.clone(), Rc::clone(&self.common.settings));
-                let link = Link { rebalance: channel(), rest: channel() };
-                self.common.link.replace(Some(Rc::new(link)));
-            }
-            Action::Revoke(revocation) => self.revoke(revocation),
-            Action::Prepare { round, topics, identity } => self.prepare(round, topics, &identity),
-            Action::Join { id, member_id, reason, protocols } => {
-                self.common.shared.joining();
-                self.request(
-                    move |common, link| async move {
-                        coordinator::join(&link.rebalance, &common.config, &member_id, &reason, protocols)
-                            .await
-                    },
-                    move |answer| Event::Joined(id, answer),
-                );
-            }
-            Action::Assign { round, strategy, identity, members, user_data } => {
-                let name = self.strategies.get(strategy).cloned().unwrap_or_default();
-                let cx = self.context(&identity);
-                let question = work::Question { strategy, name, cx, members, user_data };
-                self.spawn(move |common| work::plan(common, round, question));
-            }
-            Action::CancelAssign => self.running.cancel(),
-            Action::Sync { id, identity, protocol, plan } => self.request(
-                move |common, link| async move {
-                    coordinator::sync(&link.rebalance, &common.config, &identity, &protocol, plan).await
-                },
-                move |answer| Event::Synced(id, answer),
-            ),
-            Action::Heartbeat { id, identity } => self.request(
-                move |common, link| async move {
-                    coordinator::heartbeat(&link.rest, &common.config, &identity).await
-                },
-                move |answer| Event::Beat(id, answer),
-            ),
-            Action::Leave { id, member_id, reason } => self.request(
-                move |common, link| async move {
-                    coordinator::leave(&link.rest, &common.config, &member_id, &reason).await
-                },
-                move |answer| {
-                    if let Err(e) = answer {
-                        tracing::warn!(error = %e, "LeaveGroup was not answered");
-                    }
-                    Event::Left(id)
-                },
-            ),
-            Action::Renew(identity) => self.common.shared.renew(identity),
-            Action::Deliver(delivery) => self.deliver(delivery),
-            Action::Lease(until) => self.common.shared.lease(until),
-            Action::Lose { cause } => self.lose(cause),
-            Action::Unassign => self.unassign(),
-            Action::Event(event) => self.tell(&event),
-            Action::Fail(error) => self.common.shared.report(error),
-            Action::Closed => self.closed = true,
-        }
-    }
-
-    /// Runs a task whose outcome matters whatever becomes of the coordinator.
-    fn spawn<F>(&mut self, task: impl FnOnce(Rc<Common>) -> F) -> AbortHandle
-    where
-        F: Future<Output = Event> + 'static,
-    {
-        let events = self.common.events.clone();
-        let task = task(Rc::clone(&self.common));
-        self.tasks.spawn_local(async move {
-            // The driver has ended if nobody receives.
-            let _ = events.send(task.await);
-        })
-    }
-
-    /// Sends a request to the coordinator, and its answer as an event.
-    fn request<T, F>(
-        &mut self,
-        send: impl FnOnce(Rc<Common>, Rc<Link>) -> F,
-        event: impl FnOnce(Result<T, String>) -> Event + 'static,
-    ) where
-        T: 'static,
-        F: Future<Output = Result<T, super::connection::RequestError>> + 'static,
-    {
-        let events = self.common.events.clone();
-        let Some(link) = self.common.link() else {
-            let _ = events.send(event(Err("the coordinator is not known".into())));
-            return;
-        };
-        let answer = send(Rc::clone(&self.common), link);
-        self.requests.spawn_local(async move {
-            let _ = events.send(event(answer.await.map_err(|e| e.to_string())));
-        });
-    }
-
     /// The leader looks whether topics have changed: now and then, and soon while a topic isn't there.
     fn look_up(&mut self, now: Moment) {
         let watched: BTreeSet<String> = self.machine.watched().cloned().collect();
@@ -668,14 +466,5 @@ impl Driver {
             event => tracing::info!(group, ?event),
         }
         (self.observer)(event);
-    }
-}
-
-impl CommitError {
-    fn text(&self) -> String {
-        match self {
-            Self::NotNow(reason) => format!("the commit failed: {reason}"),
-            Self::Final(error) => error.to_string(),
-        }
     }
 }
