@@ -331,6 +331,7 @@ fn topic_deleted(stage: &mut Stage) -> Mark {
     stage.ledger.deleted(EXTRA);
     stage.topics.remove(EXTRA);
     stage.settled();
+    stage.producer.renew();
     stage.admin.create_topic(EXTRA, EXTRA_PARTITIONS);
     stage.topics.insert(EXTRA.into(), EXTRA_PARTITIONS);
     stage.unmute(EXTRA);

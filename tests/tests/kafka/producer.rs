@@ -13,6 +13,9 @@ use crate::ledger::Ledger;
 
 /// Runs until it is dropped.
 pub(crate) struct Producer {
+    servers: String,
+    ledger: Ledger,
+    pause: Duration,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -46,8 +49,27 @@ impl ProducerContext for Acknowledgements {
 impl Producer {
     /// Sends a record to each partition in every such pause.
     pub(crate) fn start(servers: &str, ledger: Ledger, pause: Duration) -> Self {
+        Self::go_on(servers.to_owned(), ledger, pause, BTreeMap::new(), 1)
+    }
+
+    /// Goes on with a client that knows nothing of what has been. One of librdkafka's that knew a topic sends nothing to another one
+    /// of its name, whose leaders' epochs are lower.
+    pub(crate) fn renew(&mut self) {
+        self.end();
+        let topics = self.shared.topics.lock().unwrap().clone();
+        let next = self.next();
+        *self = Self::go_on(self.servers.clone(), self.ledger.clone(), self.pause, topics, next);
+    }
+
+    fn go_on(
+        servers: String,
+        ledger: Ledger,
+        pause: Duration,
+        topics: BTreeMap<String, u32>,
+        next: u64,
+    ) -> Self {
         let client = ClientConfig::new()
-            .set("bootstrap.servers", servers)
+            .set("bootstrap.servers", &servers)
             .set("acks", "all")
             .set("enable.idempotence", "true")
             // Where a partition is so new that its broker refuses the first request, the second may be taken meanwhile; the first,
@@ -58,12 +80,12 @@ impl Producer {
             .set("message.timeout.ms", "120000")
             .set("reconnect.backoff.max.ms", "500")
             .set("topic.metadata.refresh.interval.ms", "1000")
-            .create_with_context(Acknowledgements(ledger))
+            .create_with_context(Acknowledgements(ledger.clone()))
             .unwrap();
         let shared = Arc::new(Shared {
             client,
-            topics: Mutex::default(),
-            next: AtomicU64::new(1),
+            topics: Mutex::new(topics),
+            next: AtomicU64::new(next),
             ended: AtomicBool::new(false),
         });
         let running = Arc::clone(&shared);
@@ -73,7 +95,7 @@ impl Producer {
                 std::thread::sleep(pause);
             }
         });
-        Self { shared, thread: Some(thread) }
+        Self { servers, ledger, pause, shared, thread: Some(thread) }
     }
 
     /// From now on so many partitions of this topic get records; 0 for none.
@@ -109,11 +131,17 @@ impl Shared {
     }
 }
 
-impl Drop for Producer {
-    fn drop(&mut self) {
+impl Producer {
+    fn end(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.end();
     }
 }
