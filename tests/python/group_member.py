@@ -137,6 +137,7 @@ class Member(ConsumerRebalanceListener):
                 case ["stop"]:
                     return False
                 case ["busy", milliseconds]:
+                    self.output.say("event", "busy")
                     time.sleep(int(milliseconds) / 1000)
                 case ["pace", milliseconds]:
                     self.pace = int(milliseconds) / 1000

@@ -125,6 +125,7 @@ func (m *member) poll() {
 func (m *member) obey(command []string) {
 	switch command[0] {
 	case "busy":
+		m.output.say("event", "busy")
 		time.Sleep(milliseconds(command[1]))
 	case "pace":
 		m.pace = milliseconds(command[1])

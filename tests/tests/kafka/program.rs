@@ -139,7 +139,11 @@ fn poll<C: Client>(
                     output.say("closed", "");
                     return Ok(());
                 }
-                ["busy", time] => std::thread::sleep(ms(time)),
+                ["busy", time] => {
+                    // Who freezes it now freezes it between two polls.
+                    output.say("event", "busy");
+                    std::thread::sleep(ms(time));
+                }
                 ["pace", time] => pace = ms(time),
                 ["subscribe", topics] => report(client.subscribe(&topics.split(',').collect::<Vec<_>>()))?,
                 _ => {

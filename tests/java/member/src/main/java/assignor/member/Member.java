@@ -103,7 +103,10 @@ final class Member implements ConsumerRebalanceListener {
                 consumer.subscribe(topics, this);
                 started = true;
             }
-            case "busy" -> Thread.sleep(Long.parseLong(command[1]));
+            case "busy" -> {
+                output.say("event", "busy");
+                Thread.sleep(Long.parseLong(command[1]));
+            }
             case "pace" -> pace = Long.parseLong(command[1]);
             case "subscribe" -> consumer.subscribe(List.of(command[1].split(",")), this);
             case "rebalance" -> consumer.enforceRebalance("it was asked for");
