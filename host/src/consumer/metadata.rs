@@ -52,11 +52,6 @@ const REMEMBERED_BROKERS: usize = 10_000;
 const REMEMBERED_TOPICS: usize = 100_000;
 
 impl Cluster {
-    /// Whether a topic has been seen.
-    pub(super) fn has_seen(&self, topic: &str) -> bool {
-        self.ids.contains_key(topic)
-    }
-
     /// How often a topic turned out to be another one than that of the same name before.
     pub(super) fn recreated(&self) -> u64 {
         self.recreated

@@ -153,10 +153,15 @@ pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTree
         common.shared.recreated(common.metadata.with(Cluster::recreated));
         tell(Event::Located { delivery, offsets, committed });
     };
-    see(&common, &missing).await;
+    let (_, answer) = tokio::join!(see(&common, &missing), committed(&common, &missing));
+    let mut answer = Some(answer);
     let mut pause = Pause::new(&common);
     while !missing.is_empty() {
-        match committed(&common, &missing).await {
+        let answer = match answer.take() {
+            Some(answer) => answer,
+            None => committed(&common, &missing).await,
+        };
+        match answer {
             Ok(offsets) => {
                 missing.retain(|p| !offsets.contains_key(p));
                 found(offsets::bare(&offsets), true);
@@ -185,19 +190,16 @@ pub(super) async fn locate(common: Rc<Common>, delivery: u64, mut missing: BTree
     }
 }
 
-/// Who has never seen a topic can't tell later that it is another one. If no broker answers soon, that is all that is missed.
+/// Looks at topics again: of one that was deleted and created again, only its id tells. If no broker answers soon, that is all that is
+/// missed.
 async fn see(common: &Common, partitions: &BTreeSet<Key>) {
-    let unseen = |cluster: &Cluster| -> BTreeSet<String> {
-        let unseen = partitions.iter().filter(|(topic, _)| !cluster.has_seen(topic));
-        unseen.map(|(topic, _)| topic.clone()).collect()
-    };
-    let unseen = common.metadata.with(unseen);
-    if !unseen.is_empty() {
-        let seen =
-            tokio::time::timeout(common.config.retry_backoff_max, common.metadata.refresh(&unseen)).await;
-        if !matches!(seen, Ok(Ok(_))) {
-            tracing::debug!(topics = ?unseen, "no broker tells what these are");
-        }
+    let topics: BTreeSet<String> = partitions.iter().map(|(topic, _)| topic.clone()).collect();
+    if topics.is_empty() {
+        return;
+    }
+    let seen = tokio::time::timeout(common.config.retry_backoff_max, common.metadata.refresh(&topics)).await;
+    if !matches!(seen, Ok(Ok(_))) {
+        tracing::debug!(?topics, "no broker tells what these are");
     }
 }
 
