@@ -152,20 +152,6 @@ fn refused(topic: &str, error: i16) -> Result<(), OffsetError> {
     }
 }
 
-/// The first or last offsets of partitions, each asked of its leader: those that could be had, and why others could not.
-pub(super) async fn ends(
-    metadata: &Metadata,
-    settings: &Rc<Settings>,
-    config: &ConsumerConfig,
-    partitions: &BTreeSet<Key>,
-    end: End,
-) -> (Offsets, Option<OffsetError>) {
-    let wanted = partitions.iter().map(|key| (key.clone(), At::End(end))).collect();
-    let (found, problem) = places(metadata, settings, config, &wanted).await;
-    let offsets = found.into_iter().filter_map(|(key, place)| Some((key, place?.offset)));
-    (offsets.collect(), problem)
-}
-
 /// Places in partitions, each asked of its leader: those that could be had, and why others could not. A time after the last record
 /// is no place.
 pub(super) async fn places(

@@ -99,9 +99,10 @@ async fn make_plan(
         withhold(&group, &mut plan);
         plan
     });
-    let nobodys = plan.owners(&group);
-    let held_back =
-        nobodys.iter().zip(group.claims()).any(|(owner, claim)| owner.is_none() && claim.is_some());
+    // Mostly everything is somebody's, and claims needn't be looked at.
+    let owners = plan.owners(&group);
+    let held_back = owners.contains(&None)
+        && owners.iter().zip(group.claims()).any(|(owner, claim)| owner.is_none() && claim.is_some());
     let blob = |(member, assignment): (&crate::group::Member, &crate::plan::Assignment)| {
         let user_data = assignment.user_data.as_deref().filter(|_| with_user_data);
         let user_data = user_data.filter(|bytes| !bytes.is_empty() || !config.block_upgrade);
@@ -273,6 +274,7 @@ pub(super) async fn seek_to(common: &Common, mut partitions: BTreeSet<Key>, end:
     }
 }
 
+/// The first or last offsets of partitions: those that could be had, and why others could not.
 async fn ends(
     common: &Common,
     partitions: &BTreeSet<(String, u32)>,
@@ -281,11 +283,10 @@ async fn ends(
     if partitions.is_empty() {
         return (Offsets::new(), None);
     }
-    let topics: BTreeSet<String> = partitions.iter().map(|(t, _)| t.clone()).collect();
-    if let Err(e) = common.metadata.refresh(&topics).await {
-        return (Offsets::new(), Some(OffsetError::NotNow(e)));
-    }
-    offsets::ends(&common.metadata, &common.settings, &common.config, partitions, end).await
+    let wanted = partitions.iter().map(|key| (key.clone(), At::End(end))).collect();
+    let (found, problem) = places(common, &wanted).await;
+    let offsets = found.into_iter().filter_map(|(key, place)| Some((key, place?.offset)));
+    (offsets.collect(), problem)
 }
 
 /// Which of these positions are outside their partitions, and where to go on instead. What can't be found out now is found
